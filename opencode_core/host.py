@@ -1,0 +1,391 @@
+"""The composition root: settings, then plugins, then Locations. The only place that wires."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import attrs
+
+from opencode_core.bus import Bus
+from opencode_core.clock import Clock, SystemClock
+from opencode_core.config import (
+    Document,
+    PluginSettings,
+    PluginSpec,
+    document_from,
+    plugin_settings,
+    read_documents,
+)
+from opencode_core.context.compose import compose
+from opencode_core.control import serve_control
+from opencode_core.errors import ConfigError, PluginError
+from opencode_core.model.catalog import Catalog, CatalogDraft
+from opencode_core.model.context import SystemContext
+from opencode_core.model.event import CatalogUpdated, Event
+from opencode_core.model.json import JSON
+from opencode_core.model.location import Location
+from opencode_core.plugins.calls import tell
+from opencode_core.plugins.candidate import Candidate
+from opencode_core.plugins.directory import PluginDirectory
+from opencode_core.plugins.finder import Ask, Finder, Found
+from opencode_core.plugins.loader import from_object, once
+from opencode_core.plugins.packages import Installer, PipInstaller
+from opencode_core.plugins.place import Place
+from opencode_core.plugins.replay import Replayed
+from opencode_core.plugins.roster import suggest
+from opencode_core.plugins.scope import Attachment, Contribution, Owner, Registry, Scope, View
+from opencode_core.plugins.trust import TrustStore
+from opencode_core.plugins.watch import changes
+from opencode_core.project import find_location, folders_of
+
+Plugins = Mapping[str, object] | Iterable[object]
+
+
+@attrs.define(eq=False, kw_only=True)
+class Host:
+    """An open host: its plugins, its Locations, its events. Made by `Host.open`.
+
+    Attributes:
+        plugins: Who is here now: list, add, remove, reload.
+        events: What happens, as it happens.
+        location: The Location that the host was opened in.
+    """
+
+    plugins: PluginDirectory
+    events: Bus[Event]
+    location: Place = attrs.field(init=False)
+    _scope: Scope
+    _finder: Finder
+    _settings: PluginSettings
+    _documents: _Documents
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        directory: Path | str = ".",
+        *,
+        plugins: Plugins = (),
+        config: Mapping[str, JSON] | None = None,
+        entry_points: bool = True,
+        ask_trust: Ask | None = None,
+        installer: Installer | None = None,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] | None = None,
+        config_dir: Path | None = None,
+        data_dir: Path | None = None,
+        cleanup_deadline: float = 5.0,
+        watch: bool | None = None,
+        control: bool = False,
+    ) -> AsyncIterator[Host]:
+        """Opens a host in a directory, with every plugin loaded, and closes it with everything in it.
+
+        Args:
+            directory: Where sessions run; the project around it is found from here.
+            plugins: Plugins of the host's own: objects, or texts as in a ``plugin`` list, or either by name.
+            config: The settings; None to read the configuration files of the person and the project.
+            entry_points: Whether installed plugins, the builtins among them, are found.
+            ask_trust: Asks the person to trust the code of a project; None to leave it to ``plugins trust``.
+            installer: Installs ``pip:`` entries.
+            clock: The time, the machine's by default.
+            environ: The environment variables, the process's by default.
+            config_dir: Where the person's configuration is.
+            data_dir: Where the host keeps what it must remember.
+            cleanup_deadline: How many seconds one clean-up of a plugin may take.
+            watch: Whether changed plugins are reloaded by themselves; None for what is configured.
+            control: Whether ``opencode-core plugins reload`` reaches this host from another terminal.
+
+        Raises:
+            ConfigError: The directory or the configuration is wrong.
+            TrustError: The record of trusted projects is damaged.
+            PluginError: A plugin failed, and the settings are strict.
+        """
+        environment = os.environ if environ is None else environ
+        location = find_location(directory)
+        documents = _Documents(config, config_dir or config_folder(environment), environment)
+        settings = plugin_settings(documents.of_person(location))
+        data = data_dir or data_folder(environment)
+        clock = clock or SystemClock()
+        finder = Finder(
+            trust=TrustStore(data / "trust.toml"),
+            ask=ask_trust,
+            installer=installer or PipInstaller(data / "packages"),
+            clock=clock,
+            entry_points=entry_points,
+        )
+        host = cls._make(settings, documents, finder, clock, cleanup_deadline)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(host._close)
+            await host._start(location, plugins)
+            group = await stack.enter_async_context(_background())
+            if control:
+                await group.start(serve_control, host.plugins, str(location.directory), data / "hosts")
+            if settings.watch if watch is None else watch:
+                await group.start(host._watch)
+            yield host
+
+    @classmethod
+    def _make(
+        cls, settings: PluginSettings, documents: _Documents, finder: Finder, clock: Clock, deadline: float
+    ) -> Host:
+        registry = Registry(cleanup_deadline=deadline)
+        scope = registry.open("host")
+        events: Bus[Event] = Bus()
+
+        async def publish(event: Event) -> None:
+            await host.publish(event)
+
+        directory = PluginDirectory(
+            registry=registry,
+            host_scope=scope,
+            settings=settings,
+            clock=clock,
+            publish=publish,
+            find_again=finder.again,
+        )
+        host = cls(
+            plugins=directory,
+            events=events,
+            scope=scope,
+            finder=finder,
+            settings=settings,
+            documents=documents,
+        )
+        return host
+
+    def read(self) -> View:
+        """Returns everything that is contributed to the whole host now."""
+        return self._scope.read()
+
+    def attach(self, name: str) -> Attachment:
+        """Opens a part of the host scope for the application itself, to register tools and context in."""
+        return self._scope.attach(Owner(name, "host"))
+
+    async def publish(self, event: Event) -> None:
+        """Tells subscribers and plugins what happened; a fault of one is nobody else's."""
+        self.events.publish(event)
+        views = [self.read(), *(place.read() for place in self.plugins.places)]
+        await tell(views, event, on_fault=self.on_fault)
+
+    def on_fault(self, contribution: Contribution[Any], error: PluginError) -> None:
+        """Keeps the fault of a hook as a diagnostic of its plugin."""
+        self.plugins.report(contribution.owner.name, error)
+
+    async def context(self, place: Place | None = None) -> SystemContext:
+        """Composes the System Context of a Location, the host's own by default."""
+        return await compose((place or self.location).read())
+
+    @asynccontextmanager
+    async def open_location(self, directory: Path | str) -> AsyncIterator[Place]:
+        """Opens another Location, with what plugins contribute to it, and closes it again.
+
+        Raises:
+            ConfigError: The directory or the configuration in it is wrong.
+            PluginError: A plugin failed, and the settings are strict.
+        """
+        place = await self._open_place(find_location(directory))
+        try:
+            yield place
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.plugins.close_place(place)
+
+    async def refresh(self) -> None:
+        """Looks at the projects' plugin folders again: new plugins are added, those that are gone are removed."""
+        for place in self.plugins.places:
+            for folder in place.folders:
+                found = await self._find_in(folder, place.location)
+                await self._match(folder, found)
+
+    async def _start(self, location: Location, plugins: Plugins) -> None:
+        objects, specs = _handed_over(plugins, location.directory)
+        found = await self._finder.in_host([*self._settings.load, *specs])
+        everything = [*(each for each in found.candidates), *objects]
+        in_project = [await self._find_in(folder, location) for folder in folders_of(location)]
+        known = [*everything, *(each for part in in_project for each in part.candidates)]
+        self._check_names([*known, *(each.candidate for part in [found, *in_project] for each in part.refused)])
+        await self._load(attrs.evolve(found, candidates=tuple(everything)))
+        self.location = await self._open_place(location, in_project)
+        await self._warn_about_options()
+
+    async def _open_place(self, location: Location, found: list[Found] | None = None) -> Place:
+        folders = folders_of(location)
+        if found is None:
+            found = [await self._find_in(folder, location) for folder in folders]
+        trusted = {folder for folder, part in zip(folders, found, strict=True) if part.is_trusted}
+        documents = [each for each in self._documents.of(location) if each.folder is None or each.folder in trusted]
+        scope = self._scope.open_child("location", str(location.directory))
+        place = Place(
+            location=location,
+            scope=scope,
+            catalog=Replayed(CatalogDraft, CatalogDraft.finish, self._on_catalog(location)),
+            settings=plugin_settings(documents),
+            folders=folders,
+        )
+        await self.plugins.open_place(place)
+        for part in found:
+            await self._load(part, blocked=place.settings.block)
+        return place
+
+    async def _find_in(self, folder: Path, location: Location) -> Found:
+        documents = self._documents.of(location)
+        return await self._finder.in_folder(folder, root=location.root, documents=documents)
+
+    async def _load(self, found: Found, *, blocked: tuple[str, ...] = ()) -> None:
+        known = {each.identity for each in self.plugins.candidates()}
+        candidates, again = once(found.candidates)
+        for refused in found.refused:
+            if refused.candidate.identity not in known:
+                await self._refuse(refused.candidate, refused.error)
+        for candidate in sorted(candidates, key=lambda each: (not each.builtin, each.name)):
+            if candidate.identity in known:
+                self._note_again(candidate)
+            elif self._is_blocked(candidate) or candidate.name in blocked:
+                await self.plugins.refuse(candidate, "blocked")
+            else:
+                await self.plugins.load(candidate, quarantine=True)
+        for id, ways in again.items():
+            self.plugins.found_again(id, ways)
+
+    async def _refuse(self, candidate: Candidate, error: PluginError) -> None:
+        is_trust = candidate.folder is not None
+        await self.plugins.refuse(candidate, "untrusted" if is_trust else "failed", error)
+        if self._settings.strict and not is_trust:
+            raise error
+
+    def _note_again(self, candidate: Candidate) -> None:
+        first = next(each for each in self.plugins.candidates() if each.identity == candidate.identity)
+        self.plugins.found_again(first.id, (f"{candidate.origin}: {candidate.location}",))
+
+    async def _match(self, folder: Path, found: Found) -> None:
+        present = {each.identity for each in found.candidates}
+        refused = {each.candidate.location for each in found.refused}
+        for candidate in self.plugins.candidates():
+            if candidate.folder == folder and candidate.identity not in present and candidate.location not in refused:
+                await self.plugins.remove(candidate.id)
+        await self._load(found)
+
+    def _is_blocked(self, candidate: Candidate) -> bool:
+        allow = self._settings.allow
+        is_left_out = allow is not None and candidate.name not in allow and not candidate.builtin
+        return is_left_out or candidate.name in self._settings.block
+
+    def _check_names(self, candidates: Iterable[Candidate]) -> None:
+        names = {candidate.name for candidate in candidates}
+        for key, listed in (
+            ("plugin_allow", self._settings.allow or ()),
+            ("plugin_block", self._settings.block),
+        ):
+            for name in listed:
+                if name not in names:
+                    hint = suggest(name, names)
+                    raise ConfigError(f"The setting '{key}' names the plugin '{name}', which was not found.", hint)
+
+    async def _warn_about_options(self) -> None:
+        names = {status.name for status in self.plugins.list()}
+        for name in sorted(set(self._settings.options) - names):
+            problem = f"Options are configured for the plugin '{name}', which was not found."
+            if self._settings.strict:
+                raise ConfigError(problem, suggest(name, names))
+            self.plugins.warn(name, problem, suggest(name, names))
+
+    def _on_catalog(self, location: Location) -> Any:
+        def publish(_catalog: Catalog) -> None:
+            self.events.publish(CatalogUpdated(directory=str(location.directory)))
+
+        return publish
+
+    async def _watch(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        async for touched in changes(self._watched):
+            for candidate in self.plugins.candidates():
+                if not touched.isdisjoint(candidate.watched):
+                    await self._reload_quietly(candidate)
+            if touched & self._plugin_folders():
+                await self.refresh()
+
+    async def _reload_quietly(self, candidate: Candidate) -> None:
+        try:
+            await self.plugins.reload(candidate.id)
+        except PluginError:  # kept as a diagnostic and published; the old generation goes on
+            return
+
+    def _watched(self) -> frozenset[Path]:
+        paths = {path for candidate in self.plugins.candidates() for path in candidate.watched}
+        return frozenset(paths | self._plugin_folders())
+
+    def _plugin_folders(self) -> frozenset[Path]:
+        return frozenset(
+            folder / ".opencode" / name
+            for place in self.plugins.places
+            for folder in place.folders
+            for name in ("plugins", "plugin")
+            if (folder / ".opencode" / name).is_dir()
+        )
+
+    async def _close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.plugins.aclose()
+        self.events.close()
+
+
+@attrs.frozen
+class _Documents:
+    """Where settings come from: the files, or what the host says instead of them."""
+
+    config: Mapping[str, JSON] | None
+    config_dir: Path
+    environ: Mapping[str, str]
+
+    def of(self, location: Location) -> tuple[Document, ...]:
+        if self.config is not None:
+            return (document_from(self.config, base=location.directory),)
+        return read_documents(location, config_dir=self.config_dir, environ=self.environ)
+
+    def of_person(self, location: Location) -> tuple[Document, ...]:
+        return tuple(document for document in self.of(location) if document.folder is None)
+
+
+@asynccontextmanager
+async def _background() -> AsyncIterator[anyio.abc.TaskGroup]:
+    async with anyio.create_task_group() as group:
+        try:
+            yield group
+        finally:
+            group.cancel_scope.cancel()
+
+
+def _handed_over(plugins: Plugins, base: Path) -> tuple[list[Candidate], list[PluginSpec]]:
+    pairs = plugins.items() if isinstance(plugins, Mapping) else ((None, each) for each in plugins)
+    objects, specs = [], []
+    for name, each in pairs:
+        if isinstance(each, (str, Path)):
+            text = str(each) if isinstance(each, str) else str(each.absolute())
+            specs.append(PluginSpec(text=text, base=base, origin="the host's plugins argument"))
+        else:
+            objects.append(from_object(each, name))
+    return objects, specs
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """Returns where the person's configuration is."""
+    if environ.get("OPENCODE_CONFIG_DIR"):
+        return Path(environ["OPENCODE_CONFIG_DIR"])
+    import platformdirs
+
+    return platformdirs.user_config_path("opencode")
+
+
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """Returns where hosts keep what they must remember."""
+    if environ.get("OPENCODE_DATA_DIR"):
+        return Path(environ["OPENCODE_DATA_DIR"])
+    import platformdirs
+
+    return platformdirs.user_data_path("opencode")

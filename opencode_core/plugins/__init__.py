@@ -1,0 +1,1 @@
+"""Who is here now: finding, trusting, loading, scoping and reloading plugins."""

@@ -1,0 +1,234 @@
+"""Finds the plugins of a host and of its projects. Lets nothing of a project through before it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from opencode_core.clock import Clock
+from opencode_core.config import Document, PluginSpec, plugin_settings
+from opencode_core.errors import PluginError, PluginNotFoundError, PluginUntrustedError
+from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, name_from
+from opencode_core.plugins.loader import from_entry_points, from_project, from_spec, from_trusted_path
+from opencode_core.plugins.packages import Installer
+from opencode_core.plugins.project_code import ProjectCode, Refusal, read_project_code
+from opencode_core.plugins.trust import Changed, Trusted, TrustStore, Unknown, untrusted_error
+
+Ask: TypeAlias = Callable[[ProjectCode, "Unknown | Changed"], Awaitable[bool]]
+"""Asks the person whether they trust a project's code; True records it."""
+
+PLUGIN_KEYS = ("plugin", "plugins", "plugin_allow", "plugin_block", "plugin_strict", "plugin_watch")
+REQUIREMENT = "pip:"
+
+
+@attrs.frozen(kw_only=True)
+class Refused:
+    """A plugin that must not be imported, with the reason."""
+
+    candidate: Candidate
+    error: PluginError
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """What was found in one place.
+
+    Attributes:
+        candidates: What may be imported.
+        refused: What may not.
+        is_trusted: Whether the project's own settings count.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    is_trusted: bool = True
+
+
+@attrs.define(eq=False, kw_only=True)
+class Finder:
+    """Where a host looks for plugins.
+
+    Attributes:
+        trust: What the person trusted so far.
+        ask: How to ask the person; None to leave it to the command line.
+        installer: How requirements are installed.
+        clock: What time a decision is recorded with.
+        entry_points: Whether installed distributions are searched.
+    """
+
+    trust: TrustStore
+    ask: Ask | None
+    installer: Installer
+    clock: Clock
+    entry_points: bool = True
+    _folders: dict[Path, tuple[Path, tuple[Document, ...]]] = attrs.field(factory=dict, init=False)
+
+    async def in_host(self, specs: Iterable[PluginSpec]) -> Found:
+        """Finds what is installed, and what the person configured."""
+        found = from_entry_points() if self.entry_points else []
+        refused: list[Refused] = []
+        for spec in specs:
+            await self._add(spec, found, refused)
+        return Found(candidates=tuple(found), refused=tuple(refused))
+
+    async def in_folder(self, folder: Path, *, root: Path, documents: Sequence[Document]) -> Found:
+        """Finds what one folder of a project holds or configures.
+
+        Raises:
+            TrustError: The record of trusted projects cannot be read or written.
+        """
+        own = tuple(document for document in documents if document.folder == folder)
+        self._folders[folder] = (root, own)
+        code = self.read(folder, root=root, documents=own)
+        specs = plugin_settings(own).load
+        verdict = await self._verdict(code)
+        refused = [_refused_file(refusal, folder) for refusal in code.refused]
+        found = _without_refused(from_project(code), refused)
+        if not isinstance(verdict, Trusted):
+            found += [_declared(spec, folder) for spec in specs]
+            errors = [untrusted_error(each.name, folder, verdict) for each in found]
+            untrusted = [Refused(candidate=each, error=error) for each, error in zip(found, errors, strict=True)]
+            return Found(refused=(*refused, *untrusted), is_trusted=False)
+        contents = {file.path: file.content for file in code.files}
+        for spec in specs:
+            await self._add(spec, found, refused, folder=folder, contents=contents)
+        return Found(candidates=tuple(found), refused=tuple(refused))
+
+    async def again(self, candidate: Candidate) -> Candidate:
+        """Finds a plugin as it is now, to reload it.
+
+        Raises:
+            PluginNotFoundError: It is no longer there.
+            PluginUntrustedError: It belongs to a project that is not trusted, or changed since it was.
+            PluginError: It was found again and refused.
+        """
+        if candidate.folder is not None:
+            root, documents = self._folders[candidate.folder]
+            found = await self.in_folder(candidate.folder, root=root, documents=documents)
+        elif candidate.origin == "entry point":
+            found = Found(candidates=tuple(self._entry_points_like(candidate)))
+        else:
+            return candidate
+        for refused in found.refused:
+            if refused.candidate.name == candidate.name:
+                raise refused.error
+        for each in found.candidates:
+            if each.name == candidate.name:
+                return each
+        raise PluginNotFoundError(
+            f"The plugin '{candidate.name}' is no longer found at '{candidate.location}'.",
+            "Put it back, or remove it from the host.",
+            plugin=candidate.name,
+        )
+
+    @staticmethod
+    def read(folder: Path, *, root: Path, documents: Sequence[Document]) -> ProjectCode:
+        """Reads everything that a folder would have imported, and what it says about plugins."""
+        own = [document for document in documents if document.folder == folder]
+        declared = [spec.path for spec in plugin_settings(own).load if spec.path is not None]
+        said = {
+            f"{number}.{key}": document.values[key]
+            for number, document in enumerate(own)
+            for key in PLUGIN_KEYS
+            if key in document.values
+        }
+        return read_project_code(folder, project_root=root, declared=declared, declarations=said)
+
+    async def _verdict(self, code: ProjectCode) -> Trusted | Unknown | Changed:
+        verdict = self.trust.verdict(code)
+        if isinstance(verdict, Trusted) or self.ask is None or not await self.ask(code, verdict):
+            return verdict
+        self.trust.trust(code, when=self.clock.now().isoformat(timespec="seconds"))
+        return Trusted()
+
+    async def _add(
+        self,
+        spec: PluginSpec,
+        found: list[Candidate],
+        refused: list[Refused],
+        *,
+        folder: Path | None = None,
+        contents: Mapping[Path, bytes] | None = None,
+    ) -> None:
+        try:
+            if spec.text.startswith(REQUIREMENT):
+                found += await self._installed(spec.text.removeprefix(REQUIREMENT).strip(), folder)
+            elif folder is not None and contents is not None and spec.path is not None:
+                found.append(_trusted_file(spec, spec.path, contents, folder))
+            else:
+                found.append(from_spec(spec, origin_folder=folder))
+        except PluginError as error:
+            refused.append(Refused(candidate=_declared(spec, folder), error=error))
+
+    async def _installed(self, requirement: str, folder: Path | None) -> list[Candidate]:
+        target = await self.installer.install(requirement)
+        found = [attrs.evolve(each, folder=folder) for each in from_entry_points([str(target)])]
+        if not found:
+            raise PluginNotFoundError(
+                f"The distribution 'pip:{requirement}' declares no plugin.",
+                "It needs an entry point in the group 'opencode.plugins'.",
+                plugin=name_from(requirement),
+            )
+        return found
+
+    def _entry_points_like(self, candidate: Candidate) -> list[Candidate]:
+        path = candidate.code.path if isinstance(candidate.code, ModuleCode) else None
+        found = from_entry_points([str(path)] if path else None)
+        return [each for each in found if each.distribution == candidate.distribution]
+
+
+def _declared(spec: PluginSpec, folder: Path | None) -> Candidate:
+    """Returns a plugin that is named but not looked at."""
+    path = spec.path
+    text = path.stem if path else spec.text.removeprefix(REQUIREMENT)
+    return Candidate(
+        name=name_from(text),
+        origin="project" if folder else "module",
+        location=spec.text,
+        identity=f"declared:{spec.text}:{spec.origin}",
+        code=FileCode(path=path) if path else ModuleCode(module=spec.text),
+        folder=folder,
+        watched=(path,) if path else (),
+    )
+
+
+def _trusted_file(spec: PluginSpec, path: Path, contents: Mapping[Path, bytes], folder: Path) -> Candidate:
+    if path not in contents and path / "__init__.py" not in contents:
+        raise PluginNotFoundError(
+            f"The plugin path '{spec.text}' of {spec.origin} is not a plugin.",
+            "Name a '.py' file, or a folder with an '__init__.py'.",
+            plugin=name_from(path.stem),
+        )
+    return from_trusted_path(path, contents, folder)
+
+
+def _refused_file(refusal: Refusal, folder: Path) -> Refused:
+    path = folder / refusal.relative
+    parts = Path(refusal.relative).parts
+    if parts[:1] == (".opencode",) and len(parts) > 2:
+        path = folder.joinpath(*parts[:3])
+    name = name_from(path.stem)
+    error = PluginUntrustedError(
+        f"The plugin '{name}' is refused: {refusal.reason}",
+        "Put the code into the project itself.",
+        plugin=name,
+    )
+    candidate = Candidate(
+        name=name,
+        origin="project",
+        location=str(path),
+        identity=f"refused:{path}",
+        code=FileCode(path=path),
+        folder=folder,
+        watched=(path,),
+    )
+    return Refused(candidate=candidate, error=error)
+
+
+def _without_refused(found: Iterable[Candidate], refused: Iterable[Refused]) -> list[Candidate]:
+    """Drops a package of which one file is refused: no package is imported by half."""
+    places = {each.candidate.location for each in refused}
+    return [each for each in found if each.location not in places]

@@ -1,0 +1,332 @@
+"""Imports a plugin's code, again and again, each time as a generation of its own. Knows no hook and no scope.
+
+Python's own reload runs new code in the old module, so old and new mix. Here the plugin's modules leave `sys.modules`
+and are imported anew; until the caller commits, rolling back puts the old ones in their place again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import attrs
+
+from opencode_core.errors import PluginError, PluginImportError, PluginNotFoundError
+from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, ObjectCode
+from opencode_core.plugins.diagnostics import import_error
+from opencode_core.plugins.loader import locate, root_package
+
+MODULE_PREFIX = "opencode_plugin_"
+
+
+@attrs.define(eq=False)
+class Importer:
+    """Imports plugins for one host.
+
+    Attributes:
+        foreign: Modules that were there before any plugin of their package was loaded: the host's own, never unloaded.
+    """
+
+    _finder: _SourceFinder = attrs.field(factory=lambda: _SourceFinder())
+    foreign: dict[str, frozenset[str]] = attrs.field(factory=dict)
+
+    def open(self) -> None:
+        """Lets Python find file plugins; undone by `close`."""
+        sys.meta_path.insert(0, self._finder)
+
+    def close(self) -> None:
+        """Takes file plugins out of Python's sight again."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        for name in [name for name in sys.modules if self._finder.serves(name)]:
+            del sys.modules[name]
+        self._finder.sources.clear()
+
+    def root(self, candidate: Candidate) -> str | None:
+        """Returns the package that is imported as one; None for an object, which is never imported."""
+        match candidate.code:
+            case ModuleCode(module=module):
+                return root_package(module)
+            case FileCode(path=path):
+                return self._module_name(path)
+            case ObjectCode():
+                return None
+
+    def load(self, candidate: Candidate) -> object:
+        """Imports a plugin for the first time, and returns it.
+
+        Raises:
+            PluginImportError: Its code raised.
+            PluginNotFoundError: Its code is not there.
+        """
+        root = self.root(candidate)
+        if root is not None and root not in self.foreign:
+            stamped = "__opencode_plugin__"
+            present = (name for name in _within(root) if not hasattr(sys.modules[name], stamped))
+            self.foreign[root] = frozenset(present)
+        plugin = self._import(candidate)
+        if root is not None:
+            self._stamp(root)
+        return plugin
+
+    def begin(self, candidates: Sequence[Candidate]) -> Replacement:
+        """Takes the modules of plugins out of Python's sight, so that the next import runs new code."""
+        roots = {root for each in candidates if (root := self.root(each)) is not None}
+        entries = {each.code.module for each in candidates if isinstance(each.code, ModuleCode)}
+        unloaded = {
+            name: sys.modules[name]
+            for root in roots
+            for name in _within(root)
+            if name not in self.foreign.get(root, ()) or any(_is_inside(name, entry) for entry in entries)
+        }
+        return Replacement(self, frozenset(roots), unloaded, dict(self._finder.sources))
+
+    def forget(self, candidate: Candidate) -> None:
+        """Unloads a file plugin; what is installed stays imported, as Python leaves it."""
+        if isinstance(candidate.code, FileCode):
+            root = self._module_name(candidate.code.path)
+            for name in _within(root):
+                del sys.modules[name]
+            self._finder.drop(root)
+
+    def _import(self, candidate: Candidate) -> object:
+        code = candidate.code
+        if isinstance(code, ObjectCode):
+            return _instance(code.value)
+        try:
+            if isinstance(code, FileCode):
+                name = self._module_name(code.path)
+                self._finder.drop(name)
+                self._finder.sources.update(_sources(name, code))
+                return importlib.import_module(name)
+            if code.path is not None and str(code.path) not in sys.path:
+                sys.path.append(str(code.path))
+            value: Any = importlib.import_module(code.module)
+            for part in code.attribute.split(".") if code.attribute else ():
+                value = getattr(value, part)
+            return _instance(value)
+        except PluginError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _explained(candidate, error) from error
+
+    def _stamp(self, root: str) -> None:
+        for name in _within(root):
+            if name not in self.foreign[root]:
+                sys.modules[name].__dict__["__opencode_plugin__"] = True
+
+    def _module_name(self, path: Path) -> str:
+        """Returns a name that is the same for the same file, and no other live host uses."""
+        digest = sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        base = name = f"{MODULE_PREFIX}{digest}_{path.stem if path.suffix == '.py' else path.name}".replace(".", "_")
+        number = 1
+        while name not in self._finder.sources and name in sys.modules:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+
+@attrs.define(eq=False)
+class Replacement:
+    """Modules that were taken out of `sys.modules`; the new ones stay only if the caller says so."""
+
+    _importer: Importer
+    _roots: frozenset[str]
+    _unloaded: dict[str, ModuleType]
+    _sources: dict[str, _Source]
+    _is_open: bool = True
+
+    def __enter__(self) -> Replacement:
+        for name in self._unloaded:
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return self
+
+    def load(self, candidate: Candidate) -> object:
+        """Imports new code, from the source files as they are now, never from cached bytecode.
+
+        Raises:
+            PluginImportError: The new code raised.
+            PluginNotFoundError: The code is no longer there.
+        """
+        finder = _FreshFinder(self._roots)
+        sys.meta_path.insert(0, finder)
+        try:
+            return self._importer._import(candidate)
+        finally:
+            sys.meta_path.remove(finder)
+
+    def commit(self) -> None:
+        """Keeps the new modules."""
+        for root in self._roots:
+            self._importer.foreign.setdefault(root, frozenset())
+            self._importer._stamp(root)
+        self._end()
+
+    def rollback(self) -> None:
+        """Puts the old modules back, as if nothing had been imported."""
+        for root in self._roots:
+            untouched = self._importer.foreign.get(root, frozenset()) - self._unloaded.keys()
+            for name in _within(root):
+                if name not in untouched:
+                    del sys.modules[name]
+        self._importer._finder.sources = dict(self._sources)
+        for name, module in sorted(self._unloaded.items()):
+            sys.modules[name] = module
+            parent, _, attribute = name.rpartition(".")
+            if parent in sys.modules:
+                setattr(sys.modules[parent], attribute, module)
+        self._end()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self.rollback()
+
+    def _end(self) -> None:
+        self._is_open = False
+        self._unloaded.clear()
+        self._sources.clear()
+
+
+@attrs.frozen
+class _Source:
+    path: Path
+    content: bytes = attrs.field(repr=False)
+    is_package: bool
+
+
+@attrs.define(eq=False)
+class _SourceFinder(MetaPathFinder):
+    """Finds the modules of file plugins, and only in the bytes it was given."""
+
+    sources: dict[str, _Source] = attrs.field(factory=dict)
+
+    def serves(self, name: str) -> bool:
+        """Whether a module is one of those it was given."""
+        return name in self.sources
+
+    def drop(self, root: str) -> None:
+        """Forgets a plugin's files."""
+        self.sources = {name: source for name, source in self.sources.items() if not _is_inside(name, root)}
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Answers Python's import system."""
+        source = self.sources.get(fullname)
+        if source is None:
+            return None
+        spec = ModuleSpec(fullname, _BytesLoader(source), origin=str(source.path), is_package=source.is_package)
+        spec.has_location = True
+        return spec
+
+
+@attrs.frozen
+class _BytesLoader(InspectLoader):
+    """Runs exactly the bytes that were read, and never cached bytecode that could say something else."""
+
+    source: _Source
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiles the bytes."""
+        return compile(self.source.content, str(self.source.path), "exec", dont_inherit=True)
+
+    def get_source(self, fullname: str) -> str:
+        """Returns the text, for tracebacks."""
+        return importlib.util.decode_source(self.source.content)
+
+    def is_package(self, fullname: str) -> bool:
+        """Whether the module has submodules."""
+        return self.source.is_package
+
+
+@attrs.frozen(eq=False)
+class _FreshFinder(MetaPathFinder):
+    """Finds what the others find, but loads from source: a cached file can be older than a second edit."""
+
+    roots: frozenset[str]
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Answers Python's import system for the modules that are being replaced."""
+        if not any(_is_inside(fullname, root) for root in self.roots):
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if type(spec.loader) is SourceFileLoader:
+                    spec.loader = _FreshLoader(spec.loader.name, spec.loader.path)
+                return spec
+        return None
+
+
+class _FreshLoader(SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiles the file as it is now."""
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
+def _sources(root: str, code: FileCode) -> Iterator[tuple[str, _Source]]:
+    for path, content in sorted(_contents(code).items()):
+        if path == code.path:
+            yield root, _Source(path, content, False)
+            continue
+        parts = path.relative_to(code.path).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        yield ".".join((root, *(parts[:-1] if is_package else parts))), _Source(path, content, is_package)
+
+
+def _contents(code: FileCode) -> Mapping[Path, bytes]:
+    if code.trusted is not None:
+        return code.trusted
+    if code.path.is_dir():
+        return {path: path.read_bytes() for path in code.path.rglob("*.py") if path.is_file()}
+    return {code.path: code.path.read_bytes()}
+
+
+def _within(root: str) -> list[str]:
+    return [name for name in list(sys.modules) if _is_inside(name, root)]
+
+
+def _is_inside(name: str, root: str) -> bool:
+    return name == root or name.startswith(f"{root}.")
+
+
+def _instance(value: object) -> object:
+    return value() if inspect.isclass(value) else value
+
+
+def _explained(candidate: Candidate, error: BaseException) -> PluginImportError | PluginNotFoundError:
+    code = candidate.code
+    missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+    if isinstance(code, ModuleCode) and missing and _is_inside(code.module, missing):
+        by = f"the distribution '{candidate.distribution}'" if candidate.distribution else "the configuration"
+        return PluginNotFoundError(
+            f"The plugin '{candidate.name}' is declared by {by} as '{candidate.location}', which is not installed.",
+            f"Reinstall {by}, or block the plugin." if candidate.distribution else "Install it, or correct the name.",
+            plugin=candidate.name,
+        )
+    if isinstance(code, FileCode) and isinstance(error, FileNotFoundError):
+        return PluginNotFoundError(
+            f"The file '{code.path}' of the plugin '{candidate.name}' is gone.",
+            "Put it back.",
+            plugin=candidate.name,
+        )
+    return import_error(candidate.name, error, file=_file(code))
+
+
+def _file(code: ModuleCode | FileCode | ObjectCode) -> str:
+    match code:
+        case FileCode(path=path):
+            return str(path / "__init__.py" if path.suffix != ".py" else path)
+        case ModuleCode(module=module):
+            return str(locate(module) or "")
+        case ObjectCode():
+            return ""

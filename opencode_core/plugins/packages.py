@@ -1,0 +1,83 @@
+"""Installs the distribution that a ``pip:`` entry names into a folder of its own. Never touches the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import attrs
+
+from opencode_core.errors import PluginInstallError
+
+
+class Installer(Protocol):
+    """Makes the distribution of a requirement importable from one folder."""
+
+    async def install(self, requirement: str) -> Path:
+        """Returns the folder that holds the distribution.
+
+        Raises:
+            PluginInstallError: It could not be installed.
+        """
+        ...
+
+
+@attrs.define(eq=False)
+class PipInstaller:
+    """Installs with uv when it is on PATH, else with pip, once for each exact requirement.
+
+    Attributes:
+        folder: Where the distributions live, each in a folder of its own.
+    """
+
+    folder: Path
+
+    async def install(self, requirement: str) -> Path:
+        """Returns the folder that holds the distribution, installing it only when it is not there yet."""
+        target = self.folder / hashlib.sha256(requirement.encode()).hexdigest()[:16]
+        if target.is_dir():
+            return target
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        staging = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        try:
+            await _run(requirement, _command(requirement, staging))
+            staging.mkdir(exist_ok=True)
+            _publish(staging, target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return target
+
+
+def _command(requirement: str, target: Path) -> list[str]:
+    uv = shutil.which("uv")
+    start = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    # "--" keeps a requirement that starts with a dash from being read as an option.
+    return (
+        [*start, "--quiet", "--no-input", "--target", str(target), "--", requirement]
+        if not uv
+        else [*start, "--quiet", "--target", str(target), "--", requirement]
+    )
+
+
+async def _run(requirement: str, command: list[str]) -> None:
+    result = await anyio.run_process(command, check=False)
+    if result.returncode != 0:
+        said = result.stderr.decode(errors="replace").strip().splitlines()
+        raise PluginInstallError(
+            f"The plugin 'pip:{requirement}' could not be installed: {said[-1] if said else 'the installer failed'}",
+            "Check the requirement, and that the package registry can be reached.",
+            plugin=requirement,
+        )
+
+
+def _publish(staging: Path, target: Path) -> None:
+    try:
+        staging.rename(target)
+    except OSError:  # another process was first: its copy is as good
+        if not target.is_dir():
+            raise

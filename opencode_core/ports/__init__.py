@@ -1,0 +1,1 @@
+"""What the outside must offer, as Protocols that name their laws."""
