@@ -2,72 +2,85 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from opencode_core.lazy import lazy
 
 if TYPE_CHECKING:
-    from opencode_core.bus import Bus as Bus
-    from opencode_core.errors import ConfigError as ConfigError
-    from opencode_core.errors import ControlError as ControlError
-    from opencode_core.errors import DuplicateKeyError as DuplicateKeyError
-    from opencode_core.errors import InitializationBlockedError as InitializationBlockedError
-    from opencode_core.errors import InvalidKeyError as InvalidKeyError
-    from opencode_core.errors import OpencodeError as OpencodeError
-    from opencode_core.errors import PluginError as PluginError
-    from opencode_core.errors import ScopeClosedError as ScopeClosedError
-    from opencode_core.errors import SubscriberOverflowError as SubscriberOverflowError
-    from opencode_core.errors import ToolFailure as ToolFailure
-    from opencode_core.errors import TrustError as TrustError
-    from opencode_core.host import Host as Host
-    from opencode_core.model.event import CatalogUpdated as CatalogUpdated
-    from opencode_core.model.event import Event as Event
-    from opencode_core.model.event import PluginAdded as PluginAdded
-    from opencode_core.model.event import PluginFailed as PluginFailed
-    from opencode_core.model.event import PluginReloaded as PluginReloaded
-    from opencode_core.model.event import PluginRemoved as PluginRemoved
-    from opencode_core.model.location import Location as Location
-    from opencode_core.model.plugin import Diagnostic as Diagnostic
-    from opencode_core.model.plugin import PluginStatus as PluginStatus
+    from opencode_core.bus import Bus
+    from opencode_core.errors import (
+        ConfigError,
+        ControlError,
+        DuplicateKeyError,
+        InitializationBlockedError,
+        InvalidKeyError,
+        OpencodeError,
+        PluginError,
+        ScopeClosedError,
+        SubscriberOverflowError,
+        ToolFailure,
+        TrustError,
+    )
+    from opencode_core.host import Host
+    from opencode_core.model.event import (
+        CatalogUpdated,
+        Event,
+        PluginAdded,
+        PluginFailed,
+        PluginReloaded,
+        PluginRemoved,
+    )
+    from opencode_core.model.location import Location
+    from opencode_core.model.plugin import Diagnostic, PluginStatus
 
-_HOME = {
-    "Bus": "bus",
-    "CatalogUpdated": "model.event",
-    "ConfigError": "errors",
-    "ControlError": "errors",
-    "Diagnostic": "model.plugin",
-    "DuplicateKeyError": "errors",
-    "Event": "model.event",
-    "Host": "host",
-    "InitializationBlockedError": "errors",
-    "InvalidKeyError": "errors",
-    "Location": "model.location",
-    "OpencodeError": "errors",
-    "PluginAdded": "model.event",
-    "PluginError": "errors",
-    "PluginFailed": "model.event",
-    "PluginReloaded": "model.event",
-    "PluginRemoved": "model.event",
-    "PluginStatus": "model.plugin",
-    "ScopeClosedError": "errors",
-    "SubscriberOverflowError": "errors",
-    "ToolFailure": "errors",
-    "TrustError": "errors",
+__all__ = [
+    "Bus",
+    "CatalogUpdated",
+    "ConfigError",
+    "ControlError",
+    "Diagnostic",
+    "DuplicateKeyError",
+    "Event",
+    "Host",
+    "InitializationBlockedError",
+    "InvalidKeyError",
+    "Location",
+    "OpencodeError",
+    "PluginAdded",
+    "PluginError",
+    "PluginFailed",
+    "PluginReloaded",
+    "PluginRemoved",
+    "PluginStatus",
+    "ScopeClosedError",
+    "SubscriberOverflowError",
+    "ToolFailure",
+    "TrustError",
+]
+
+_HOMES = {
+    "Bus": "opencode_core.bus",
+    "CatalogUpdated": "opencode_core.model.event",
+    "ConfigError": "opencode_core.errors",
+    "ControlError": "opencode_core.errors",
+    "Diagnostic": "opencode_core.model.plugin",
+    "DuplicateKeyError": "opencode_core.errors",
+    "Event": "opencode_core.model.event",
+    "Host": "opencode_core.host",
+    "InitializationBlockedError": "opencode_core.errors",
+    "InvalidKeyError": "opencode_core.errors",
+    "Location": "opencode_core.model.location",
+    "OpencodeError": "opencode_core.errors",
+    "PluginAdded": "opencode_core.model.event",
+    "PluginError": "opencode_core.errors",
+    "PluginFailed": "opencode_core.model.event",
+    "PluginReloaded": "opencode_core.model.event",
+    "PluginRemoved": "opencode_core.model.event",
+    "PluginStatus": "opencode_core.model.plugin",
+    "ScopeClosedError": "opencode_core.errors",
+    "SubscriberOverflowError": "opencode_core.errors",
+    "ToolFailure": "opencode_core.errors",
+    "TrustError": "opencode_core.errors",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("opencode-core")
-    if name not in _HOME:
-        raise AttributeError(f"module 'opencode_core' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"opencode_core.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy(__name__, _HOMES)

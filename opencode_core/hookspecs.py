@@ -1,12 +1,12 @@
 """THE CONTRACT: every hook that a plugin may implement, in the order of a run. No logic, and no hook exists elsewhere.
 
 A plugin is a module, or an object, with functions marked ``@hookimpl``. A function names the arguments it wants, all
-positional, and leaves out the others, so the contract can grow without breaking anybody. Besides the arguments in its
-signature here, a hook that is called when a scope opens may name ``options`` (the plugin's own validated options) and
-``scope`` (where it registers its clean-up).
+positional, and leaves out the others, so the contract can grow without breaking anybody. Every hook may name ``options``,
+the plugin's own validated options. A hook with ``scope`` in its signature is asked when a scope opens, and registers
+there what it has to clean up when that scope ends.
 
-The kernel asks one plugin at a time, so an exception is known to be this plugin's. It is kept as a diagnostic, and the
-plugin is quarantined for that scope: everybody else goes on. Hooks that say "may be async" accept ``async def``.
+The kernel asks one plugin at a time, so an exception is known to be this plugin's. It is kept as a diagnostic, and costs
+only what "Raises" says: everybody else goes on. Hooks that say "May be async" accept ``async def``.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -42,13 +42,14 @@ HOOK_API = 1
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin as a hook; the function's name says which."""
 
 
 @hookspec
 def opencode_cli(cli: Group, options: Any) -> None:
     """Adds commands to the command line.
 
-    When: The command line starts and needs to know all commands. ``options`` may be named.
+    When: The command line starts and needs to know all commands.
 
     Args:
         cli: A click group of the plugin's own; its commands join the others under their names.
@@ -77,17 +78,23 @@ def opencode_cli(cli: Group, options: Any) -> None:
 def opencode_storage_backends(options: Any, scope: PluginScope) -> Mapping[str, StorageFactory]:
     """Offers storage backends.
 
-    When: A host opens, before any store. Not asked of plugins that live in a project.
+    When: A host opens, before any store. A plugin that lives in a project may not have this hook: storage is chosen
+        before a project is open.
 
     Returns:
         A mapping of URL scheme to a factory that opens such a URL. A scheme offered twice is an error.
 
     Raises:
-        Anything: The plugin is quarantined in the host.
+        Anything: The plugin failed, and contributes nothing anywhere.
 
     Example:
         @hookimpl
         def opencode_storage_backends():
+            async def open_redis(url):
+                from acme_redis import RedisStorage  # imported when a store opens, not when a host does
+
+                return await RedisStorage.connect(url)
+
             return {"redis": open_redis}
 
     Since: 1
@@ -106,12 +113,20 @@ def opencode_provider_adapters(options: Any, scope: PluginScope) -> Iterable[Pro
         An iterable of adapters. A name offered twice is an error.
 
     Raises:
-        Anything: The plugin is quarantined in the host.
+        Anything: The plugin failed, and contributes nothing anywhere; one that lives in a project is quarantined in this
+            Location.
 
     Example:
+        class EchoAdapter:
+            name = "echo"
+
+            async def stream(self, request):
+                yield StreamEvent(kind="text-delta", text=str(request.messages[-1]))
+
+
         @hookimpl
         def opencode_provider_adapters():
-            return [MyAdapter()]
+            return [EchoAdapter()]
 
     Since: 1
 

@@ -354,11 +354,24 @@ class _Documents:
 
 @asynccontextmanager
 async def _background() -> AsyncIterator[anyio.abc.TaskGroup]:
-    async with anyio.create_task_group() as group:
-        try:
-            yield group
-        finally:
-            group.cancel_scope.cancel()
+    """Runs tasks beside the body. What the body raises comes out as it is, not wrapped in a group of one."""
+    raised: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as group:
+            try:
+                yield group
+            except BaseException as error:
+                raised = error
+                raise
+            finally:
+                group.cancel_scope.cancel()
+    except BaseExceptionGroup as errors:
+        if errors.exceptions != (raised,):
+            raise
+    else:
+        return
+    assert raised is not None
+    raise raised
 
 
 def _handed_over(plugins: Plugins, base: Path) -> tuple[list[Candidate], list[PluginSpec]]:

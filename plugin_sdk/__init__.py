@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from opencode_core.errors import InvalidKeyError, OpencodeError, ToolFailure
-from opencode_core.hookspecs import HOOK_API, hookimpl
-from opencode_core.model.agent import Agent
-from opencode_core.model.catalog import CatalogDraft, ModelInfo, ProviderInfo
-from opencode_core.model.command import Command
-from opencode_core.model.context import UNAVAILABLE, ContextProducer, ContextSource, Unavailable
-from opencode_core.model.event import (
-    CatalogUpdated,
-    Event,
-    PluginAdded,
-    PluginFailed,
-    PluginReloaded,
-    PluginRemoved,
-)
-from opencode_core.model.json import JSON
-from opencode_core.model.location import Location
-from opencode_core.model.permission import PermissionAnswer, PermissionRequest
-from opencode_core.model.plugin import PluginManifest
-from opencode_core.model.provider import ProviderRequest, ProviderTurn, StreamEvent
-from opencode_core.model.skill import Skill
-from opencode_core.model.tool import Tool, ToolCall, ToolOutput
-from opencode_core.ports.provider import ProviderAdapter
-from opencode_core.ports.scope import PluginScope, Registration
-from opencode_core.ports.storage import ReadTransaction, Storage, StorageFactory, Transaction
+from typing import TYPE_CHECKING
+
+from opencode_core.lazy import lazy
+
+if TYPE_CHECKING:
+    from opencode_core.errors import InvalidKeyError, OpencodeError, ToolFailure
+    from opencode_core.hookspecs import HOOK_API, hookimpl
+    from opencode_core.model.agent import Agent
+    from opencode_core.model.catalog import CatalogDraft, ModelInfo, ProviderInfo
+    from opencode_core.model.command import Command
+    from opencode_core.model.context import UNAVAILABLE, ContextProducer, ContextSource, Unavailable
+    from opencode_core.model.event import (
+        CatalogUpdated,
+        Event,
+        PluginAdded,
+        PluginFailed,
+        PluginReloaded,
+        PluginRemoved,
+    )
+    from opencode_core.model.json import JSON
+    from opencode_core.model.location import Location
+    from opencode_core.model.permission import PermissionAnswer, PermissionRequest
+    from opencode_core.model.plugin import PluginManifest
+    from opencode_core.model.provider import ProviderRequest, ProviderTurn, StreamEvent
+    from opencode_core.model.skill import Skill
+    from opencode_core.model.tool import Tool, ToolCall, ToolOutput
+    from opencode_core.ports.provider import ProviderAdapter
+    from opencode_core.ports.scope import PluginScope, Registration
+    from opencode_core.ports.storage import ReadTransaction, Storage, StorageFactory, Transaction
 
 __all__ = [
     "HOOK_API",
@@ -68,3 +73,47 @@ __all__ = [
     "Unavailable",
     "hookimpl",
 ]
+
+_HOMES = {
+    "Agent": "opencode_core.model.agent",
+    "CatalogDraft": "opencode_core.model.catalog",
+    "CatalogUpdated": "opencode_core.model.event",
+    "Command": "opencode_core.model.command",
+    "ContextProducer": "opencode_core.model.context",
+    "ContextSource": "opencode_core.model.context",
+    "Event": "opencode_core.model.event",
+    "HOOK_API": "opencode_core.hookspecs",
+    "InvalidKeyError": "opencode_core.errors",
+    "JSON": "opencode_core.model.json",
+    "Location": "opencode_core.model.location",
+    "ModelInfo": "opencode_core.model.catalog",
+    "OpencodeError": "opencode_core.errors",
+    "PermissionAnswer": "opencode_core.model.permission",
+    "PermissionRequest": "opencode_core.model.permission",
+    "PluginAdded": "opencode_core.model.event",
+    "PluginFailed": "opencode_core.model.event",
+    "PluginManifest": "opencode_core.model.plugin",
+    "PluginReloaded": "opencode_core.model.event",
+    "PluginRemoved": "opencode_core.model.event",
+    "PluginScope": "opencode_core.ports.scope",
+    "ProviderAdapter": "opencode_core.ports.provider",
+    "ProviderInfo": "opencode_core.model.catalog",
+    "ProviderRequest": "opencode_core.model.provider",
+    "ProviderTurn": "opencode_core.model.provider",
+    "ReadTransaction": "opencode_core.ports.storage",
+    "Registration": "opencode_core.ports.scope",
+    "Skill": "opencode_core.model.skill",
+    "Storage": "opencode_core.ports.storage",
+    "StorageFactory": "opencode_core.ports.storage",
+    "StreamEvent": "opencode_core.model.provider",
+    "Tool": "opencode_core.model.tool",
+    "ToolCall": "opencode_core.model.tool",
+    "ToolFailure": "opencode_core.errors",
+    "ToolOutput": "opencode_core.model.tool",
+    "Transaction": "opencode_core.ports.storage",
+    "UNAVAILABLE": "opencode_core.model.context",
+    "Unavailable": "opencode_core.model.context",
+    "hookimpl": "opencode_core.hookspecs",
+}
+
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -25,7 +25,7 @@ class Roster:
         return iter(sorted(self._records.values(), key=lambda each: (not each.candidate.builtin, each.name, each.id)))
 
     def enter(self, candidate: Candidate, state: PluginState) -> Record:
-        """Enters a plugin; one that failed before gives way to it, any other keeps the name and this one is numbered."""
+        """Enters a plugin; one that failed before gives way to it, any other keeps the name."""
         id, number = candidate.id, 1
         while id in self._records and self._records[id].state not in _REPLACEABLE:
             number += 1

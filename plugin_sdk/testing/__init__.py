@@ -1,0 +1,127 @@
+"""What an author tests a plugin with: the real kernel around one plugin, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+
+from opencode_core.context.observe import observe
+from opencode_core.context.reconcile import initialize
+from opencode_core.errors import ToolFailure
+from opencode_core.host import Host
+from opencode_core.model.catalog import Catalog
+from opencode_core.model.context import ContextSource
+from opencode_core.model.json import JSON
+from opencode_core.model.plugin import PluginStatus
+from opencode_core.model.tool import Tool, ToolCall, ToolOutput
+from opencode_core.plugins.scope import Slot
+from opencode_core.plugins.slots import AGENTS, COMMANDS, SKILLS, TOOLS
+from opencode_core.tools.registry import Completed, materialize
+
+__all__ = ["LoadedPlugin", "load_plugin"]
+
+
+@attrs.frozen(eq=False)
+class LoadedPlugin:
+    """One plugin in a host of its own.
+
+    Attributes:
+        host: The host, for everything that is not below.
+        name: The plugin's name in it.
+    """
+
+    host: Host
+    name: str
+
+    @property
+    def status(self) -> PluginStatus:
+        """What ``opencode-core plugins show`` would show."""
+        return self.host.plugins.get(self.name)
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """The tools it contributes, by name in order."""
+        return {each.key: each.value for each in self.host.location.read().all(TOOLS)}
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, after its edits."""
+        return self.host.location.catalog.current
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """The names of the agents, commands and skills it contributes, by kind."""
+        view = self.host.location.read()
+        slots: tuple[Slot[Any], ...] = (AGENTS, COMMANDS, SKILLS)
+        return {slot.name: tuple(each.key for each in view.all(slot)) for slot in slots}
+
+    async def sources(self) -> dict[str, ContextSource[Any]]:
+        """Returns the context sources it contributes, by key in order."""
+        return {source.key: source for source in (await self.host.context()).sources}
+
+    async def baseline(self) -> str:
+        """Returns what a new session would be told, exactly.
+
+        Raises:
+            InitializationBlockedError: A source is unavailable.
+        """
+        context = await self.host.context()
+        return initialize(context, await observe(context)).text
+
+    async def call(self, tool: str, **arguments: JSON) -> ToolOutput:
+        """Calls a tool as the model would.
+
+        Raises:
+            ToolFailure: The model would be told that it did not work.
+        """
+        call = ToolCall(id="call_test", name=tool, arguments=arguments, session="ses_test", agent="build")
+        settlement = await materialize(self.host.location.read).settle(call)
+        if isinstance(settlement, Completed):
+            return settlement.output
+        raise ToolFailure(settlement.message)
+
+    async def reload(self) -> PluginStatus:
+        """Imports a file or package anew.
+
+        Raises:
+            PluginError: The new code is not right; the old one goes on answering.
+        """
+        return await self.host.plugins.reload(self.name)
+
+
+@asynccontextmanager
+async def load_plugin(
+    plugin: object,
+    *,
+    directory: Path | str,
+    options: Mapping[str, JSON] | None = None,
+    name: str = "plugin_under_test",
+) -> AsyncIterator[LoadedPlugin]:
+    """Opens a host with one plugin alone, strictly: whatever is wrong with it raises here.
+
+    Args:
+        plugin: A module or object with hooks, or the path of a file or package.
+        directory: The Location; its configuration files are not read.
+        options: What would stand under ``plugins.<name>`` in the configuration.
+        name: The plugin's name; a file or package is named by its path.
+
+    Raises:
+        PluginError: The plugin does not follow the contract, or one of its hooks raised.
+    """
+    is_path = isinstance(plugin, (str, Path))
+    known_as = Path(str(plugin)).stem if is_path else name
+    config: dict[str, JSON] = {"plugin_strict": True, "plugins": {known_as: dict(options or {})}}
+    with TemporaryDirectory() as data:
+        async with Host.open(
+            directory,
+            plugins=[plugin] if is_path else {name: plugin},
+            config=config,
+            entry_points=False,
+            data_dir=Path(data),
+        ) as host:
+            yield LoadedPlugin(host, host.plugins.list()[0].name)
