@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import stat
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,22 @@ import anyio.abc
 import attrs
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from opencode_core.errors import ControlError, PluginError
+from opencode_core.errors import ControlError, OpencodeError
 from opencode_core.plugins.directory import PluginDirectory
 
 MOST_BYTES = 64 * 1024
+MOST_CHARACTERS = 8 * 1024
+
+_BROKEN = (  # whatever the other side of a socket can do to a conversation
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.DelimiterNotFound,
+    anyio.EndOfStream,
+    anyio.IncompleteRead,
+    RecursionError,
+    ValueError,
+)
+_log = logging.getLogger("opencode.control")
 
 
 @attrs.frozen(kw_only=True)
@@ -41,25 +55,34 @@ async def serve_control(
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listens on a socket that only this person can open, for as long as the host is open."""
+    """Listens on a socket that only this person can open, for as long as the host is open.
+
+    A host that cannot be reached this way works all the same, so a socket that cannot be made is only logged.
+    """
     if not hasattr(socket, "AF_UNIX"):
         task_status.started()
         return
-    path = _make_room(folder) / f"{os.getpid()}-{id(plugins):x}.sock"
-
-    async def handle(stream: anyio.abc.SocketStream) -> None:
-        async with stream:
-            with suppress(anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-                request = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
-                await stream.send(json.dumps(await _reload(plugins, directory, request)).encode() + b"\n")
-
-    listener = await anyio.create_unix_listener(path, mode=stat.S_IRUSR | stat.S_IWUSR)
+    path = folder / f"{os.getpid()}-{id(plugins):x}.sock"
+    try:
+        _make_room(folder)
+        listener = await anyio.create_unix_listener(path, mode=stat.S_IRUSR | stat.S_IWUSR)
+    except OSError as error:
+        _log.warning("The control socket '%s' cannot be made: %s. 'plugins reload' will not reach it.", path, error)
+        task_status.started()
+        return
     try:
         async with listener:
             task_status.started()
-            await listener.serve(handle)
+            await listener.serve(partial(_handle, plugins, directory))
     finally:
         path.unlink(missing_ok=True)
+
+
+async def _handle(plugins: PluginDirectory, directory: str, stream: anyio.abc.SocketStream) -> None:
+    async with stream:
+        with suppress(*_BROKEN):
+            request = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
+            await stream.send(json.dumps(await _reload(plugins, directory, request)).encode() + b"\n")
 
 
 async def reload_everywhere(name: str, folder: Path, *, patience: float = 30.0) -> AsyncIterator[Answer]:
@@ -79,9 +102,9 @@ async def reload_everywhere(name: str, folder: Path, *, patience: float = 30.0) 
         yield await _ask(stream, name, path, patience)
 
 
-def _make_room(folder: Path) -> Path:
+def _make_room(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
+    folder.chmod(0o700)  # it may have been there already; a socket is open to all until its own mode is set
 
 
 def _sockets(folder: Path) -> list[Path]:
@@ -94,9 +117,9 @@ async def _ask(stream: anyio.abc.SocketStream, name: str, path: Path, patience: 
             with anyio.fail_after(patience):
                 await stream.send(json.dumps({"reload": name}).encode() + b"\n")
                 said = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
-        except (TimeoutError, anyio.IncompleteRead, anyio.BrokenResourceError, ValueError) as error:
+                return Answer(**said)
+        except (TimeoutError, TypeError, *_BROKEN) as error:
             raise ControlError(f"The host at '{path}' did not answer.", "Restart it.") from error
-    return Answer(**said)
 
 
 async def _reload(plugins: PluginDirectory, directory: str, request: Any) -> dict[str, Any]:
@@ -104,8 +127,9 @@ async def _reload(plugins: PluginDirectory, directory: str, request: Any) -> dic
     said: dict[str, Any] = {"process": os.getpid(), "directory": directory, "generation": 0}
     try:
         status = await plugins.reload(name)
-    except PluginError as error:
-        with suppress(PluginError):
+    except OpencodeError as error:
+        with suppress(OpencodeError):
             said["generation"] = plugins.get(name).generation
-        return {**said, "problem": error.problem, "remedy": error.remedy, "place": str(error.place or "")}
+        words = {"problem": error.problem, "remedy": error.remedy, "place": str(error.place or "")}
+        return {**said, **{key: text[:MOST_CHARACTERS] for key, text in words.items()}}
     return {**said, "generation": status.generation}

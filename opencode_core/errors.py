@@ -100,17 +100,18 @@ class DuplicateKeyError(OpencodeError):
 
     Attributes:
         key: The key that both claim.
-        owners: Who claims it: the one that was first, then the one that was refused.
+        owners: Who claims it: the one that was first, then the one that was refused; empty when it is not known.
     """
 
     def __init__(self, key: str, owners: tuple[str, str], *, what: str = "key") -> None:
         first, second = owners
-        problem = (
-            f"The {what} '{key}' is contributed twice by '{first}'."
-            if first == second
-            else f"The {what} '{key}' is contributed by both '{first}' and '{second}'."
-        )
-        super().__init__(problem, "Rename one of them, or block one of the two plugins.")
+        if first != second:
+            problem = f"The {what} '{key}' is contributed by both '{first}' and '{second}'."
+            remedy = "Rename one of them, or block one of the two plugins."
+        else:
+            problem = f"The {what} '{key}' is contributed twice" + (f" by '{first}'." if first else ".")
+            remedy = "Rename one of them."
+        super().__init__(problem, remedy)
         self.key = key
         self.owners = owners
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +25,25 @@ from opencode_core.config import (
 )
 from opencode_core.context.compose import compose
 from opencode_core.control import serve_control
-from opencode_core.errors import ConfigError, PluginError
+from opencode_core.errors import ConfigError, OpencodeError, PluginError, PluginUntrustedError, ScopeClosedError
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import SystemContext
 from opencode_core.model.event import CatalogUpdated, Event
 from opencode_core.model.json import JSON
 from opencode_core.model.location import Location
 from opencode_core.plugins.calls import tell
-from opencode_core.plugins.candidate import Candidate
+from opencode_core.plugins.candidate import Candidate, FileCode
 from opencode_core.plugins.directory import PluginDirectory
-from opencode_core.plugins.finder import Ask, Finder, Found
+from opencode_core.plugins.finder import Ask, Finder, Found, pick
 from opencode_core.plugins.loader import from_object, once
 from opencode_core.plugins.packages import Installer, PipInstaller
-from opencode_core.plugins.place import Place
+from opencode_core.plugins.place import Place, is_blocked
+from opencode_core.plugins.record import Record
 from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.roster import suggest
 from opencode_core.plugins.scope import Attachment, Contribution, Owner, Registry, Scope, View
 from opencode_core.plugins.trust import TrustStore
-from opencode_core.plugins.watch import changes
+from opencode_core.plugins.watch import Watcher
 from opencode_core.project import find_location, folders_of
 
 Plugins = Mapping[str, object] | Iterable[object]
@@ -127,7 +129,8 @@ class Host:
             if control:
                 await group.start(serve_control, host.plugins, str(location.directory), data / "hosts")
             if settings.watch if watch is None else watch:
-                await group.start(host._watch)
+                watcher = Watcher(paths=host._watched, on_change=host._on_files, moved=host.plugins.next_change)
+                await group.start(watcher.run)
             yield host
 
     @classmethod
@@ -138,16 +141,20 @@ class Host:
         scope = registry.open("host")
         events: Bus[Event] = Bus()
 
-        async def publish(event: Event) -> None:
-            await host.publish(event)
+        async def tell_plugins(event: Event) -> None:
+            await host.tell(event)
+
+        async def find_again(candidate: Candidate) -> Candidate:
+            return await host._find_again(candidate)
 
         directory = PluginDirectory(
             registry=registry,
             host_scope=scope,
             settings=settings,
             clock=clock,
-            publish=publish,
-            find_again=finder.again,
+            announce=events.publish,
+            tell=tell_plugins,
+            find_again=find_again,
         )
         host = cls(
             plugins=directory,
@@ -170,6 +177,10 @@ class Host:
     async def publish(self, event: Event) -> None:
         """Tells subscribers and plugins what happened; a fault of one is nobody else's."""
         self.events.publish(event)
+        await self.tell(event)
+
+    async def tell(self, event: Event) -> None:
+        """Tells plugins what happened, each once, in order; a fault of one is nobody else's."""
         views = [self.read(), *(place.read() for place in self.plugins.places)]
         await tell(views, event, on_fault=self.on_fault)
 
@@ -187,94 +198,132 @@ class Host:
 
         Raises:
             ConfigError: The directory or the configuration in it is wrong.
+            TrustError: The record of trusted projects cannot be read or written.
             PluginError: A plugin failed, and the settings are strict.
         """
-        place = await self._open_place(find_location(directory))
+        location = find_location(directory)
+        async with self._closing(await self._open_place(await self._survey(location))) as place:
+            yield place
+
+    async def refresh(self) -> None:
+        """Looks at the projects' plugin folders again: new plugins are added, those that are gone are removed.
+
+        Raises:
+            ConfigError: The configuration of a project is wrong.
+            TrustError: The record of trusted projects cannot be read or written.
+            PluginError: A plugin failed, and the settings are strict.
+        """
+        done: set[Path] = set()
+        for place in self.plugins.places:
+            documents = self._documents.of(place.location)
+            for folder in place.folders:
+                if folder not in done and place in self.plugins.places:
+                    done.add(folder)
+                    found = await self._finder.in_folder(folder, root=place.location.root, documents=documents)
+                    self._apply_settings(folder)
+                    await self._match(folder, found, place)
+
+    async def _start(self, location: Location, plugins: Plugins) -> None:
+        objects, specs = _handed_over(plugins, location.directory)
+        found = await self._finder.in_host([*self._settings.load, *specs])
+        found = attrs.evolve(found, candidates=(*found.candidates, *objects))
+        survey = await self._survey(location)
+        everything = [found, *survey.found.values()]
+        known = [*(each for part in everything for each in part.candidates)]
+        self._check_names([*known, *(each.candidate for part in everything for each in part.refused)])
+        await self._load(found)
+        self.location = await self._open_place(survey)
+        await self._warn_about_options()
+
+    async def _survey(self, location: Location) -> _Survey:
+        """Looks at everything in a project that concerns plugins, reading the configuration once."""
+        documents = self._documents.of(location)
+        found = {
+            folder: await self._finder.in_folder(folder, root=location.root, documents=documents)
+            for folder in folders_of(location)
+        }
+        return _Survey(location, found, plugin_settings(filter(self._finder.admits, documents)))
+
+    async def _open_place(self, survey: _Survey) -> Place:
+        location = survey.location
+        place = Place(
+            location=location,
+            scope=self._scope.open_child("location", str(location.directory)),
+            catalog=Replayed(CatalogDraft, CatalogDraft.finish, self._on_catalog(location)),
+            settings=survey.settings,
+            folders=tuple(survey.found),
+        )
+        try:
+            await self.plugins.open_place(place)
+            for part in survey.found.values():
+                await self._load(part, place)
+        except BaseException:
+            async with self._closing(place):
+                raise
+        return place
+
+    @asynccontextmanager
+    async def _closing(self, place: Place) -> AsyncIterator[Place]:
         try:
             yield place
         finally:
             with anyio.CancelScope(shield=True):
                 await self.plugins.close_place(place)
+                await place.scope.aclose()
 
-    async def refresh(self) -> None:
-        """Looks at the projects' plugin folders again: new plugins are added, those that are gone are removed."""
-        for place in self.plugins.places:
-            for folder in place.folders:
-                found = await self._find_in(folder, place.location)
-                await self._match(folder, found)
-
-    async def _start(self, location: Location, plugins: Plugins) -> None:
-        objects, specs = _handed_over(plugins, location.directory)
-        found = await self._finder.in_host([*self._settings.load, *specs])
-        everything = [*(each for each in found.candidates), *objects]
-        in_project = [await self._find_in(folder, location) for folder in folders_of(location)]
-        known = [*everything, *(each for part in in_project for each in part.candidates)]
-        self._check_names([*known, *(each.candidate for part in [found, *in_project] for each in part.refused)])
-        await self._load(attrs.evolve(found, candidates=tuple(everything)))
-        self.location = await self._open_place(location, in_project)
-        await self._warn_about_options()
-
-    async def _open_place(self, location: Location, found: list[Found] | None = None) -> Place:
-        folders = folders_of(location)
-        if found is None:
-            found = [await self._find_in(folder, location) for folder in folders]
-        trusted = {folder for folder, part in zip(folders, found, strict=True) if part.is_trusted}
-        documents = [each for each in self._documents.of(location) if each.folder is None or each.folder in trusted]
-        scope = self._scope.open_child("location", str(location.directory))
-        place = Place(
-            location=location,
-            scope=scope,
-            catalog=Replayed(CatalogDraft, CatalogDraft.finish, self._on_catalog(location)),
-            settings=plugin_settings(documents),
-            folders=folders,
-        )
-        await self.plugins.open_place(place)
-        for part in found:
-            await self._load(part, blocked=place.settings.block)
-        return place
-
-    async def _find_in(self, folder: Path, location: Location) -> Found:
+    async def _find_again(self, candidate: Candidate) -> Candidate:
+        places = [place for place in self.plugins.places if place.is_in(candidate.folder)]
+        if candidate.folder is None or not places:
+            return self._finder.again(candidate)
+        location = places[0].location
         documents = self._documents.of(location)
-        return await self._finder.in_folder(folder, root=location.root, documents=documents)
+        found = await self._finder.in_folder(candidate.folder, root=location.root, documents=documents)
+        if found.is_trusted:
+            self._apply_settings(candidate.folder)
+        return pick(found, candidate)
 
-    async def _load(self, found: Found, *, blocked: tuple[str, ...] = ()) -> None:
-        known = {each.identity for each in self.plugins.candidates()}
+    def _apply_settings(self, folder: Path) -> None:
+        for place in self.plugins.places:
+            if place.is_in(folder):
+                documents = self._documents.of(place.location)
+                place.settings = plugin_settings(filter(self._finder.admits, documents))
+
+    async def _load(self, found: Found, place: Place | None = None) -> None:
         candidates, again = once(found.candidates)
         for refused in found.refused:
-            if refused.candidate.identity not in known:
-                await self._refuse(refused.candidate, refused.error)
+            await self._refuse(refused.candidate, refused.error)
         for candidate in sorted(candidates, key=lambda each: (not each.builtin, each.name)):
-            if candidate.identity in known:
-                self._note_again(candidate)
-            elif self._is_blocked(candidate) or candidate.name in blocked:
-                await self.plugins.refuse(candidate, "blocked")
-            else:
-                await self.plugins.load(candidate, quarantine=True)
-        for id, ways in again.items():
-            self.plugins.found_again(id, ways)
+            await self._load_one(candidate, place)
+        for candidate in again:
+            self.plugins.found_again(candidate)
+
+    async def _load_one(self, candidate: Candidate, place: Place | None) -> None:
+        known = self._known(candidate)
+        if known is not None and known.state not in ("untrusted", "blocked"):
+            self.plugins.found_again(candidate)
+        elif is_blocked(candidate, self._settings) or (place is not None and not place.admits(candidate)):
+            await self.plugins.refuse(candidate, "blocked")
+        else:
+            await self.plugins.load(candidate, quarantine=True)
+
+    def _known(self, candidate: Candidate) -> Record | None:
+        entries = self.plugins.entries()
+        return next((each for each in entries if each.candidate.identity == candidate.identity), None)
 
     async def _refuse(self, candidate: Candidate, error: PluginError) -> None:
-        is_trust = candidate.folder is not None
+        known = self._known(candidate)
+        if known is not None and any(each.problem == error.problem for each in known.diagnostics):
+            return
+        is_trust = isinstance(error, PluginUntrustedError)
         await self.plugins.refuse(candidate, "untrusted" if is_trust else "failed", error)
         if self._settings.strict and not is_trust:
             raise error
 
-    def _note_again(self, candidate: Candidate) -> None:
-        first = next(each for each in self.plugins.candidates() if each.identity == candidate.identity)
-        self.plugins.found_again(first.id, (f"{candidate.origin}: {candidate.location}",))
-
-    async def _match(self, folder: Path, found: Found) -> None:
-        present = {each.identity for each in found.candidates}
-        refused = {each.candidate.location for each in found.refused}
-        for candidate in self.plugins.candidates():
-            if candidate.folder == folder and candidate.identity not in present and candidate.location not in refused:
-                await self.plugins.remove(candidate.id)
-        await self._load(found)
-
-    def _is_blocked(self, candidate: Candidate) -> bool:
-        allow = self._settings.allow
-        is_left_out = allow is not None and candidate.name not in allow and not candidate.builtin
-        return is_left_out or candidate.name in self._settings.block
+    async def _match(self, folder: Path, found: Found, place: Place) -> None:
+        for entry in self.plugins.entries():
+            if entry.candidate.folder == folder and _is_gone(entry.candidate, found):
+                await self.plugins.remove(entry.id)
+        await self._load(found, place)
 
     def _check_names(self, candidates: Iterable[Candidate]) -> None:
         names = {candidate.name for candidate in candidates}
@@ -301,20 +350,29 @@ class Host:
 
         return publish
 
-    async def _watch(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        task_status.started()
-        async for touched in changes(self._watched):
-            for candidate in self.plugins.candidates():
-                if not touched.isdisjoint(candidate.watched):
-                    await self._reload_quietly(candidate)
-            if touched & self._plugin_folders():
-                await self.refresh()
+    async def _on_files(self, changed: frozenset[Path]) -> None:
+        before = {entry.id: entry.last_number for entry in self.plugins.entries()}
+        for entry in self.plugins.entries():
+            # A plugin that shares a package with another was reloaded with it.
+            if _is_touched(entry, changed) and entry.last_number == before[entry.id]:
+                await self._quietly(partial(self.plugins.reload, entry.id), entry.name)
+        if any(self._is_news(path) for path in changed):
+            await self._quietly(self.refresh)
 
-    async def _reload_quietly(self, candidate: Candidate) -> None:
+    async def _quietly(self, change: Callable[[], Awaitable[object]], name: str = "") -> None:
+        """Lets what runs go on: the fault of a plugin is kept as a diagnostic and published, any other is told."""
         try:
-            await self.plugins.reload(candidate.id)
-        except PluginError:  # kept as a diagnostic and published; the old generation goes on
+            await change()
+        except (PluginError, ScopeClosedError):
             return
+        except OpencodeError as error:
+            self.plugins.warn(name, error.problem, error.remedy)
+
+    def _is_news(self, path: Path) -> bool:
+        """Whether a file in a plugin folder is new or gone, rather than a known plugin's."""
+        known = (each for entry in self.plugins.entries() for each in entry.candidate.watched)
+        is_known = any(path.is_relative_to(each) and each.exists() for each in known)
+        return not is_known and any(path.is_relative_to(folder) for folder in self._plugin_folders())
 
     def _watched(self) -> frozenset[Path]:
         paths = {path for candidate in self.plugins.candidates() for path in candidate.watched}
@@ -350,6 +408,32 @@ class _Documents:
 
     def of_person(self, location: Location) -> tuple[Document, ...]:
         return tuple(document for document in self.of(location) if document.folder is None)
+
+
+@attrs.frozen
+class _Survey:
+    """What a project holds and says about plugins, by folder from the root down."""
+
+    location: Location
+    found: dict[Path, Found]
+    settings: PluginSettings
+
+
+def _is_gone(candidate: Candidate, found: Found) -> bool:
+    """Whether a plugin of a project is not there any more; while that is not trusted, only its files can say."""
+    if any(each.identity == candidate.identity for each in found.candidates):
+        return False
+    if not found.is_trusted:
+        return isinstance(candidate.code, FileCode) and not candidate.code.path.exists()
+    return all(each.candidate.location != candidate.location for each in found.refused)
+
+
+def _is_touched(entry: Record, changed: frozenset[Path]) -> bool:
+    """Whether a plugin is to be reloaded; when its files left a project, that is looked at again instead."""
+    candidate = entry.candidate
+    if entry.state == "blocked" or (candidate.folder and not all(path.exists() for path in candidate.watched)):
+        return False
+    return any(path.is_relative_to(watched) for watched in candidate.watched for path in changed)
 
 
 @asynccontextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import anyio
+import attrs
 
+from opencode_core.errors import DuplicateKeyError
 from opencode_core.model.context import ContextSource, SystemContext, combine
 from opencode_core.plugins.scope import Contribution, View
 from opencode_core.plugins.slots import CONTEXT_PRODUCERS, CONTEXT_SOURCES, ContextProducer
@@ -17,28 +19,46 @@ async def compose(view: View) -> SystemContext:
 
     Raises:
         DuplicateKeyError: Two sources have one key.
-        Exception: Whatever a producer raised: a producer that fails is a defect of the host.
+        Exception: Whatever the first producer in key order that failed raised: it is a defect of the host.
     """
-    entries: dict[str, Iterable[ContextSource[Any]]] = {each.key: each.value for each in view.all(CONTEXT_SOURCES)}
-    entries.update(await _produce(view.all(CONTEXT_PRODUCERS)))
-    return combine(*(SystemContext(tuple(entries[key])) for key in sorted(entries)))
+    entries = [_Entry(each.key, each.owner.name, each.value) for each in view.all(CONTEXT_SOURCES)]
+    entries += await _produce(view.all(CONTEXT_PRODUCERS))
+    entries.sort(key=lambda entry: entry.key)
+    _refuse_duplicates(entries)
+    return combine(*(SystemContext(entry.sources) for entry in entries))
 
 
-async def _produce(
-    producers: Iterable[Contribution[ContextProducer]],
-) -> dict[str, tuple[ContextSource[Any], ...]]:
-    produced: dict[str, tuple[ContextSource[Any], ...]] = {}
-    failures: list[Exception] = []
+@attrs.frozen
+class _Entry:
+    key: str
+    owner: str
+    sources: tuple[ContextSource[Any], ...]
+
+
+async def _produce(producers: Sequence[Contribution[ContextProducer]]) -> list[_Entry]:
+    produced: dict[str, _Entry] = {}
+    failures: dict[str, Exception] = {}
 
     async def produce(contribution: Contribution[ContextProducer]) -> None:
+        key, owner = contribution.key, contribution.owner.name
         try:
-            produced[contribution.key] = tuple(await contribution.value())
+            produced[key] = _Entry(key, owner, tuple(await contribution.value()))
         except Exception as error:
-            failures.append(error)
+            error.add_note(f"This happened while the context entry '{key}' of '{owner}' was produced.")
+            failures[key] = error
 
     async with anyio.create_task_group() as group:
         for each in producers:
             group.start_soon(produce, each)
     if failures:
-        raise failures[0]
-    return produced
+        raise failures[min(failures)]
+    return list(produced.values())
+
+
+def _refuse_duplicates(entries: Iterable[_Entry]) -> None:
+    owners: dict[str, str] = {}
+    for entry in entries:
+        for source in entry.sources:
+            if source.key in owners:
+                raise DuplicateKeyError(source.key, (owners[source.key], entry.owner), what="context source key")
+            owners[source.key] = entry.owner

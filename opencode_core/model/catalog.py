@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from opencode_core.errors import InvalidKeyError
-from opencode_core.model.json import JSON
+from opencode_core.model.json import JSON, frozen_copy
 from opencode_core.model.keys import check_entry_name
 
 
@@ -20,7 +20,7 @@ class ProviderInfo:
     name: str = ""
     adapter: str = ""
     url: str = ""
-    options: Mapping[str, JSON] = attrs.field(factory=dict)
+    options: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +32,7 @@ class ModelInfo:
     name: str = ""
     context_limit: int | None = None
     output_limit: int | None = None
-    options: Mapping[str, JSON] = attrs.field(factory=dict)
+    options: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=dict)
 
 
 @attrs.frozen(kw_only=True)

@@ -74,7 +74,7 @@ def combine(*contexts: SystemContext) -> SystemContext:
     seen: set[str] = set()
     for source in sources:
         if source.key in seen:
-            raise DuplicateKeyError(source.key, (source.key, source.key), what="context source key")
+            raise DuplicateKeyError(source.key, ("", ""), what="context source key")
         seen.add(source.key)
     return SystemContext(sources)
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import attrs
 
-from opencode_core.model.json import JSON
+from opencode_core.model.json import JSON, frozen_copy
 
 StreamKind: TypeAlias = Literal[
     "start", "start-step", "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta",
     "reasoning-end", "tool-input-start", "tool-input-delta", "tool-input-end", "tool-call", "tool-result",
     "tool-error", "finish-step", "error", "finish",
 ]  # fmt: skip
+
+
+def _frozen_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(headers))
 
 
 @attrs.frozen(kw_only=True)
@@ -35,8 +40,8 @@ class ProviderRequest:
     system: str
     messages: tuple[Mapping[str, JSON], ...] = ()
     tools: tuple[Mapping[str, JSON], ...] = ()
-    parameters: Mapping[str, JSON] = attrs.field(factory=dict)
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    parameters: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=dict)
+    headers: Mapping[str, str] = attrs.field(converter=_frozen_headers, factory=dict)
 
 
 @attrs.frozen(kw_only=True)

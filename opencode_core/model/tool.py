@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import attrs
 
-from opencode_core.model.json import JSON
+from opencode_core.model.json import JSON, copied, frozen_copy
 
 Effect: TypeAlias = Literal["reads", "writes", "network", "idempotent"]
-
-
-def _frozen_copy(value: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    return MappingProxyType(copy.deepcopy(dict(value)))
 
 
 @attrs.frozen(kw_only=True)
@@ -24,7 +18,7 @@ class ToolCall:
 
     id: str
     name: str
-    arguments: Mapping[str, JSON] = attrs.field(converter=_frozen_copy, factory=dict)
+    arguments: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=dict)
     session: str = ""
     agent: str = ""
     message: str = ""
@@ -35,9 +29,9 @@ class ToolOutput:
     """What a call that worked produced: text for the model, and a structured value for everybody else."""
 
     text: str = ""
-    structured: JSON = None
+    structured: JSON = attrs.field(default=None, converter=copied)
     title: str = ""
-    metadata: Mapping[str, JSON] = attrs.field(converter=_frozen_copy, factory=dict)
+    metadata: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=dict)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -54,6 +48,6 @@ class Tool:
 
     description: str
     execute: Callable[[ToolCall], Awaitable[ToolOutput]]
-    parameters: Mapping[str, JSON] = attrs.field(converter=_frozen_copy, factory=lambda: {"type": "object"})
+    parameters: Mapping[str, JSON] = attrs.field(converter=frozen_copy, factory=lambda: {"type": "object"})
     permission: str = ""
     effects: frozenset[Effect] = frozenset()

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from contextvars import copy_context
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
 from opencode_core.clock import Clock
 from opencode_core.config import PluginSettings
-from opencode_core.errors import DuplicateKeyError, PluginContractError
+from opencode_core.errors import DuplicateKeyError, PluginContractError, PluginError
 from opencode_core.model.catalog import CatalogDraft
 from opencode_core.plugins.calls import edit_catalog
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.collect import collect_host, collect_location
+from opencode_core.plugins.diagnostics import import_error
 from opencode_core.plugins.options import structure_options
 from opencode_core.plugins.place import Place
 from opencode_core.plugins.record import Generation, Record
-from opencode_core.plugins.relay import Relay
+from opencode_core.plugins.relay import Hooks, Relay
 from opencode_core.plugins.replay import Transform
 from opencode_core.plugins.scope import Attachment, Contribution, Registry, Scope
 from opencode_core.plugins.slots import RUNTIME_HOOKS, BoundHook
@@ -59,7 +61,7 @@ class Staged:
 
 
 def _edit(contribution: Contribution[BoundHook], place: Place, draft: CatalogDraft) -> None:
-    edit_catalog(contribution, draft, place.location)
+    copy_context().run(edit_catalog, contribution, draft, place.location)
 
 
 def make_generation(
@@ -71,7 +73,7 @@ def make_generation(
     settings: PluginSettings,
     clock: Clock,
 ) -> Generation:
-    """Imports and admits a plugin.
+    """Imports and admits a plugin. The options of one that is confined to a project are known only in a Location.
 
     Raises:
         PluginError: It cannot be imported, or does not follow the contract, or its options are wrong.
@@ -79,10 +81,10 @@ def make_generation(
     start = clock.monotonic()
     plugin = load(candidate)
     seconds = clock.monotonic() - start
-    hooks = relay.admit(plugin, name=candidate.name)
-    configured = settings.options.get(candidate.name, {})
+    hooks = _admit(plugin, candidate, relay)
+    configured = settings.options.get(candidate.name, {}) if candidate.folder is None else None
     try:
-        options = structure_options(candidate.name, hooks.manifest, configured)
+        options = None if configured is None else structure_options(candidate.name, hooks.manifest, configured)
     except BaseException:
         relay.dismiss(hooks)
         raise
@@ -95,12 +97,22 @@ def make_generation(
     )
 
 
+def _admit(plugin: object, candidate: Candidate, relay: Relay) -> Hooks:
+    try:
+        return relay.admit(plugin, name=candidate.name)
+    except PluginError:
+        raise
+    except Exception as error:  # reading the plugin's own attributes can raise anything
+        raise import_error(candidate.name, error) from error
+
+
 async def stage(record: Record, generation: Generation, scope: Scope, place: Place | None, *, clock: Clock) -> Staged:
     """Asks a plugin what it contributes to a host or a Location; on any fault nothing of it stays.
 
     Raises:
-        PluginError: A hook raised, or returned something else than it promised.
+        PluginError: A hook raised, or returned something else than it promised; or another plugin has its name there.
     """
+    _refuse_same_name(record, scope)
     attachment = scope.attach(record.candidate.owner, staged=True)
     predecessor = record.attachments.get(scope)
     if predecessor is not None:
@@ -108,7 +120,8 @@ async def stage(record: Record, generation: Generation, scope: Scope, place: Pla
     start = clock.monotonic()
     staged = Staged(record=record, generation=generation, attachment=attachment, place=place)
     try:
-        _collect(record, generation, staged)
+        # A copy, so that context variables which a hook sets do not keep its code alive in the host's context.
+        copy_context().run(_collect, record, generation, staged)
     except BaseException:
         await attachment.aclose()
         raise
@@ -116,69 +129,68 @@ async def stage(record: Record, generation: Generation, scope: Scope, place: Pla
     return staged
 
 
-async def show(registry: Registry, staged: Sequence[Staged], old: Sequence[Attachment] = ()) -> None:
+async def show(
+    registry: Registry, places: Iterable[Place], *, staged: Sequence[Staged] = (), old: Sequence[Attachment] = ()
+) -> None:
     """Shows what was staged in the place of what is old: contributions and catalogs, in one step, or not at all.
+
+    The clean-ups of what is old are the caller's.
 
     Raises:
         PluginError: A key is claimed by somebody else, or a plugin's edits of a catalog failed.
     """
     async with AsyncExitStack() as stack:
-        commits = [
-            await stack.enter_async_context(place.catalog.prepare(edits))
-            for place, edits in _catalog_edits(staged, old).items()
-        ]
-        try:
-            registry.swap(
-                remove=[each for attachment in old for each in attachment.contributions],
-                add=[(part.attachment.scope, each) for part in staged for each in part.attachment.contributions],
-            )
-        except DuplicateKeyError as error:
-            raise refused_for(error, staged) from error
-        for part in staged:
-            part.attachment.staged = False
-        for attachment in old:
-            attachment.end()
-        for commit in commits:
-            commit()
-
-
-async def hide(registry: Registry, old: Sequence[Attachment], places: Iterable[Place]) -> None:
-    """Takes away everything that attachments show, in one step; their clean-ups are the caller's."""
-    slot = RUNTIME_HOOKS["opencode_catalog"]
-    async with AsyncExitStack() as stack:
         commits = []
         for place in places:
-            keys = [
-                each.key
-                for attachment in old
-                if attachment.scope is place.scope
-                for each in attachment.contributions
-                if each.slot == slot
-            ]
-            if keys:
-                commits.append(await stack.enter_async_context(place.catalog.prepare(dict.fromkeys(keys))))
-        registry.swap(remove=[each for attachment in old for each in attachment.end()])
+            edits = catalog_edits(place, staged, old)
+            if edits:
+                commits.append(await stack.enter_async_context(place.catalog.prepare(edits)))
+        with registry.lock:
+            _swap(registry, staged, old)
         for commit in commits:
             commit()
 
 
-def _catalog_edits(staged: Sequence[Staged], old: Sequence[Attachment]) -> dict[Place, dict[str, Edit]]:
-    edits: dict[Place, dict[str, Edit]] = {}
+def catalog_edits(place: Place, staged: Iterable[Staged], old: Iterable[Attachment]) -> dict[str, Edit]:
+    """Returns what changes in the order of a Location's catalog edits, by key: None where an edit goes."""
     slot = RUNTIME_HOOKS["opencode_catalog"]
-    outgoing = {
-        (attachment.scope, each.key) for attachment in old for each in attachment.contributions if each.slot == slot
+    edits: dict[str, Edit] = {
+        each.key: None
+        for attachment in old
+        if attachment.scope is place.scope
+        for each in attachment.contributions
+        if each.slot == slot
     }
     for part in staged:
-        if part.place is not None:
-            gone = {
-                key: None
-                for scope, key in outgoing
-                if scope is part.place.scope and key == part.record.candidate.owner.key
-            }
-            combined = {**gone, **part.transforms()}
-            if combined:
-                edits.setdefault(part.place, {}).update(combined)
+        if part.place is place:
+            edits.update(part.transforms())
     return edits
+
+
+def _swap(registry: Registry, staged: Sequence[Staged], old: Sequence[Attachment]) -> None:
+    try:
+        registry.swap(
+            remove=[each for attachment in old for each in attachment.contributions],
+            add=[(part.attachment.scope, each) for part in staged for each in part.attachment.contributions],
+        )
+    except DuplicateKeyError as error:
+        raise refused_for(error, staged) from error
+    for part in staged:
+        part.attachment.staged = False
+    for attachment in old:
+        attachment.end()
+
+
+def _refuse_same_name(record: Record, scope: Scope) -> None:
+    """Two plugins of one name would share one place in every order, and hide each other."""
+    owner, own = record.candidate.owner, list(record.attachments.values())
+    others = [each for part in scope.chain() for each in part.attachments if each.owner == owner and not each.staged]
+    if any(each not in own for each in others):
+        raise PluginContractError(
+            f"Another plugin that is called '{record.name}' serves '{scope.name}' already.",
+            f"Rename one of them; the one at '{record.candidate.location}' contributes nothing there.",
+            plugin=record.name,
+        )
 
 
 def refused_for(error: DuplicateKeyError, staged: Sequence[Staged]) -> PluginContractError:
@@ -196,15 +208,24 @@ def refused_for(error: DuplicateKeyError, staged: Sequence[Staged]) -> PluginCon
     )
 
 
+def options_in(record: Record, generation: Generation, place: Place) -> Any:
+    """Returns a plugin's options as the settings of one Location have them.
+
+    Raises:
+        PluginOptionsError: What the Location's settings say does not fit.
+    """
+    configured = place.settings.options.get(record.name, {})
+    if configured == generation.configured:
+        return generation.options
+    return structure_options(record.name, generation.hooks.manifest, configured)
+
+
 def _collect(record: Record, generation: Generation, staged: Staged) -> None:
     hooks, attachment, place = generation.hooks, staged.attachment, staged.place
     if place is None:
         collect_host(hooks, attachment, options=generation.options)
         return
-    configured = place.settings.options.get(record.name, {})
-    options = generation.options
-    if configured != generation.configured:
-        options = structure_options(record.name, hooks.manifest, configured)
+    options = options_in(record, generation, place)
     collect_location(
         hooks,
         attachment,

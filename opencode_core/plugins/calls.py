@@ -22,6 +22,9 @@ from opencode_core.plugins.slots import RUNTIME_HOOKS, BoundHook
 
 OnFault: TypeAlias = Callable[[Contribution[BoundHook], PluginError], None]
 
+_FAULTS = (Exception, SystemExit)
+"""What a plugin may raise without hurting anybody. Cancellation is not among them: it is never a fault."""
+
 
 async def change_request(
     view: View, request: ProviderRequest, turn: ProviderTurn, *, on_fault: OnFault
@@ -72,11 +75,11 @@ async def answer_permission(view: View, request: PermissionRequest, *, on_fault:
     for contribution in view.all(RUNTIME_HOOKS["opencode_permission"]):
         try:
             answer = await _call(contribution, request=request)
-        except Exception as error:
+        except _FAULTS as error:
             on_fault(contribution, _fault(contribution, error))
             return "ask"
-        if answer in ("allow", "deny", "ask"):
-            return answer  # type: ignore[no-any-return]
+        if isinstance(answer, str) and answer in ("allow", "deny", "ask"):
+            return answer  # type: ignore[return-value]
         if answer is not None:
             on_fault(contribution, _broken(contribution, "returned something else than allow, deny, ask or None"))
             return "ask"
@@ -90,7 +93,7 @@ async def tell(views: Iterable[View], event: Event, *, on_fault: OnFault) -> Non
     for contribution in sorted(told.values(), key=lambda each: each.key):
         try:
             await _call(contribution, event=event)
-        except Exception as error:
+        except _FAULTS as error:
             on_fault(contribution, _fault(contribution, error))
 
 
@@ -100,11 +103,12 @@ def pty_environment(view: View, location: Location, cwd: Path, *, on_fault: OnFa
     for contribution in view.all(RUNTIME_HOOKS["opencode_pty_environment"]):
         try:
             answer = contribution.value.call(location=location, cwd=cwd)
-        except Exception as error:
+            added = dict(answer) if isinstance(answer, Mapping) else answer
+        except _FAULTS as error:
             on_fault(contribution, _fault(contribution, error))
             continue
-        if answer is None or _is_environment(answer):
-            overlay.update(answer or {})
+        if added is None or _is_environment(added):
+            overlay.update(added or {})
         else:
             on_fault(contribution, _broken(contribution, "returned something else than a mapping of text to text"))
     return overlay
@@ -118,7 +122,7 @@ def edit_catalog(contribution: Contribution[BoundHook], draft: CatalogDraft, loc
     """
     try:
         contribution.value.call(catalog=draft, location=location)
-    except Exception as error:
+    except _FAULTS as error:
         raise _fault(contribution, error) from error
 
 
@@ -134,7 +138,7 @@ async def _chain(
 ) -> Any:
     for contribution in view.all(RUNTIME_HOOKS[hook]):
         try:
-            changed = await _call(contribution, **{argument: value}, **offered)
+            changed = await _call(contribution, **{argument: _own(value)}, **offered)
         except ToolFailure:
             if hook == "opencode_tool_before":
                 raise
@@ -143,7 +147,7 @@ async def _chain(
                 _broken(contribution, "raised ToolFailure, which only opencode_tool_before may do"),
             )
             continue
-        except Exception as error:
+        except _FAULTS as error:
             on_fault(contribution, _fault(contribution, error))
             continue
         wrong = "" if changed is None else check(value, changed)
@@ -152,6 +156,11 @@ async def _chain(
         elif changed is not None:
             value = changed
     return value
+
+
+def _own(value: Any) -> Any:
+    """Returns a copy for one plugin, so that what it changes in place is seen by nobody else."""
+    return attrs.evolve(value) if attrs.has(type(value)) else value
 
 
 async def _call(contribution: Contribution[BoundHook], **offered: Any) -> Any:
@@ -166,12 +175,12 @@ def _must_be(kind: type) -> Callable[[Any, Any], str]:
 
 
 def _is_environment(answer: Any) -> bool:
-    return isinstance(answer, Mapping) and all(
+    return isinstance(answer, dict) and all(
         isinstance(name, str) and isinstance(value, str) for name, value in answer.items()
     )
 
 
-def _fault(contribution: Contribution[BoundHook], error: Exception) -> PluginError:
+def _fault(contribution: Contribution[BoundHook], error: BaseException) -> PluginError:
     return hook_error(contribution.owner.name, contribution.value.name, error)
 
 

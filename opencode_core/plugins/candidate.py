@@ -85,6 +85,11 @@ class Candidate:
         return self.name if self.folder is None else f"{self.name}@{self.folder}"
 
     @property
+    def way(self) -> str:
+        """By which way it was found, for people."""
+        return f"{self.origin}: {self.location}"
+
+    @property
     def owner(self) -> Owner:
         """Whom its contributions belong to."""
         return Owner(self.name, "core" if self.builtin else "plugin")

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+import anyio
 import attrs
 
 from opencode_core.clock import Clock
 from opencode_core.config import PluginSettings
 from opencode_core.errors import PluginError
-from opencode_core.plugins.admission import Staged, hide, make_generation, show, stage
+from opencode_core.plugins.admission import Staged, catalog_edits, make_generation, show, stage
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.generations import Importer
 from opencode_core.plugins.place import Place
 from opencode_core.plugins.record import Generation, Record
 from opencode_core.plugins.relay import Relay
+from opencode_core.plugins.roster import Roster
 from opencode_core.plugins.scope import Attachment, Registry, Scope
 
-OnFault: TypeAlias = Callable[[Record, PluginError, str], Awaitable[None]]
+OnFault: TypeAlias = Callable[[Record, PluginError, str], None]
 
 
 @attrs.define(eq=False, kw_only=True)
 class Changes:
     """How plugins arrive, are replaced and leave. One at a time: the caller sees to that.
 
+    A change that has begun to show completes, even when its caller is cancelled.
+
     Attributes:
-        on_fault: Is told of a fault that costs a plugin one Location; raises when faults are not tolerated.
+        on_fault: Is told of a fault that costs a plugin one Location.
     """
 
     registry: Registry
@@ -34,6 +38,7 @@ class Changes:
     settings: PluginSettings
     clock: Clock
     on_fault: OnFault
+    roster: Roster
     relay: Relay = attrs.field(factory=Relay)
     importer: Importer = attrs.field(factory=Importer)
     places: list[Place] = attrs.field(factory=list)
@@ -50,51 +55,65 @@ class Changes:
                 await self._show(await stage(record, generation, self.host_scope, None, clock=self.clock))
         except BaseException:
             self.relay.dismiss(generation.hooks)
+            self.importer.forget(record.candidate)
             raise
         record.settle(generation)
-        for place in self.places:
-            await self.join(record, place)
+        with anyio.CancelScope(shield=True):
+            await self._join_everywhere(record)
 
     async def join(self, record: Record, place: Place) -> None:
-        """Brings an active plugin into a Location, if it serves it; a fault there costs it only that Location."""
-        if record.generation is None or not _serves(record, place):
+        """Brings an active plugin into a Location, if it serves it; a fault there costs it only that Location.
+
+        Raises:
+            PluginError: There was a fault, and the settings are strict.
+        """
+        if record.generation is None or not place.admits(record.candidate):
             return
         try:
             await self._show(await stage(record, record.generation, place.scope, place, clock=self.clock))
         except PluginError as error:
-            record.quarantined.add(place.scope)
-            await self.on_fault(record, error, place.scope.name)
+            self._keep_out(record, place.scope, error)
+            if self.settings.strict:
+                raise
 
-    async def replace(self, group: Sequence[Record], candidates: Sequence[Candidate]) -> list[list[Attachment]]:
+    async def replace(self, group: Sequence[Record], candidates: Sequence[Candidate]) -> list[Attachment]:
         """Imports the code of plugins that share a package anew, and swaps all of it in, in one step.
 
         Returns:
-            What each of them showed before, taken away, and to be cleaned up by the caller.
+            What they showed before, taken away, and to be cleaned up by the caller.
 
         Raises:
             PluginError: Something is wrong with the new code; everything is as it was before.
         """
         generations: list[Generation] = []
-        staged: list[Staged] = []
+        coming = _Coming()
         with self.importer.begin(candidates) as replacement:
             try:
                 for record, candidate in zip(group, candidates, strict=True):
                     generations.append(self._generation(record, candidate, replacement.load))
-                    await self._stage_everywhere(record, generations[-1], staged)
-                old = [list(record.attachments.values()) for record in group]
-                await show(self.registry, staged, [each for attachments in old for each in attachments])
+                    await self._stage_everywhere(record, generations[-1], coming)
+                old = [attachment for record in group for attachment in record.attachments.values()]
+                await show(self.registry, self.places, staged=coming.staged, old=old)
             except BaseException:
-                await self._abandon(generations, staged)
+                await self._abandon(generations, coming.staged)
                 raise
             replacement.commit()
         for record, candidate, generation in zip(group, candidates, generations, strict=True):
-            self._supersede(record, candidate, generation, staged)
+            self._supersede(record, candidate, generation, coming.staged)
+        for record, scope, error in coming.still_out:
+            self._keep_out(record, scope, error)
         return old
 
     async def leave(self, record: Record) -> list[Attachment]:
-        """Takes away everything that a plugin shows, and returns it to be cleaned up, last first."""
+        """Takes away everything that a plugin shows, and returns it to be cleaned up, last first.
+
+        A plugin whose edits of a catalog fail without this one is kept out of that Location.
+        """
         ended = list(reversed(record.attachments.values()))
-        await hide(self.registry, ended, self.places)
+        with anyio.CancelScope(shield=True):
+            for place in self.places:
+                ended += await self._without(place, ended)
+            await show(self.registry, self.places, old=ended)
         record.attachments = {}
         if record.generation is not None:
             self.relay.dismiss(record.generation.hooks)
@@ -102,24 +121,56 @@ class Changes:
         self.importer.forget(record.candidate)
         return ended
 
-    async def _stage_everywhere(self, record: Record, generation: Generation, staged: list[Staged]) -> None:
-        if record.candidate.folder is None:
-            staged.append(await stage(record, generation, self.host_scope, None, clock=self.clock))
-        for place in self.places:
-            if _serves(record, place):
-                await self._stage_in(record, generation, place, staged)
-
-    async def _stage_in(self, record: Record, generation: Generation, place: Place, staged: list[Staged]) -> None:
+    async def _join_everywhere(self, record: Record) -> None:
         try:
-            staged.append(await stage(record, generation, place.scope, place, clock=self.clock))
+            for place in self.places:
+                await self.join(record, place)
+        except BaseException:
+            for attachment in await self.leave(record):
+                await attachment.clean_up()
+            raise
+
+    async def _without(self, place: Place, ended: Sequence[Attachment]) -> list[Attachment]:
+        """Returns what has to go from a catalog with what ends, because it cannot be edited without it."""
+        dependents: list[Attachment] = []
+        while edits := catalog_edits(place, (), [*ended, *dependents]):
+            try:
+                async with place.catalog.prepare(edits):
+                    break
+            except PluginError as error:
+                other = self._find(error.plugin, place.scope)
+                if other is None:
+                    raise
+                dependents.append(other.attachments.pop(place.scope))
+                self._keep_out(other, place.scope, error)
+        return dependents
+
+    def _find(self, name: str, scope: Scope) -> Record | None:
+        return next((each for each in self.roster if each.name == name and scope in each.attachments), None)
+
+    def _keep_out(self, record: Record, scope: Scope, error: PluginError) -> None:
+        record.quarantined.add(scope)
+        self.on_fault(record, error, scope.name)
+
+    async def _stage_everywhere(self, record: Record, generation: Generation, coming: _Coming) -> None:
+        if record.candidate.folder is None:
+            coming.staged.append(await stage(record, generation, self.host_scope, None, clock=self.clock))
+        for place in self.places:
+            if place.admits(record.candidate):
+                await self._stage_in(record, generation, place, coming)
+
+    async def _stage_in(self, record: Record, generation: Generation, place: Place, coming: _Coming) -> None:
+        try:
+            coming.staged.append(await stage(record, generation, place.scope, place, clock=self.clock))
         except PluginError as error:
             if place.scope not in record.quarantined:  # where the old generation is kept out, the new one may be too
                 raise
-            await self.on_fault(record, error, place.scope.name)
+            coming.still_out.append((record, place.scope, error))
 
     async def _show(self, part: Staged) -> None:
+        places = [] if part.place is None else [part.place]
         try:
-            await show(self.registry, [part])
+            await show(self.registry, places, staged=[part])
         except BaseException:
             await part.attachment.aclose()
             raise
@@ -145,5 +196,9 @@ class Changes:
         return make_generation(record, candidate, load, relay=self.relay, settings=self.settings, clock=self.clock)
 
 
-def _serves(record: Record, place: Place) -> bool:
-    return place.is_in(record.candidate.folder) and record.name not in place.settings.block
+@attrs.define(eq=False)
+class _Coming:
+    """What new generations would contribute, and where they are kept out as the old ones were."""
+
+    staged: list[Staged] = attrs.field(factory=list)
+    still_out: list[tuple[Record, Scope, PluginError]] = attrs.field(factory=list)

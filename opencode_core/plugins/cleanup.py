@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterable
@@ -25,7 +26,7 @@ class CleanupFault:
     """
 
     cleanup: str
-    error: Exception | None
+    error: BaseException | None
 
 
 async def run_cleanups(cleanups: Iterable[Cleanup], *, deadline: float) -> list[CleanupFault]:
@@ -39,19 +40,34 @@ async def run_cleanups(cleanups: Iterable[Cleanup], *, deadline: float) -> list[
 
 
 async def _run(cleanup: Cleanup, deadline: float) -> CleanupFault | None:
-    name = getattr(cleanup, "__qualname__", None) or repr(cleanup)
-    with anyio.move_on_after(deadline, shield=True):
+    """Runs one clean-up in a task of its own, so that one that awaits what it cancelled ends nobody else."""
+    raised: list[BaseException] = []
+
+    async def run() -> None:
         try:
-            if inspect.iscoroutinefunction(cleanup):
-                await cleanup()
-            else:
-                result = await _in_daemon_thread(cleanup)
-                if inspect.isawaitable(result):
-                    await result
-        except Exception as error:
-            return CleanupFault(name, error)
-        return None
-    return CleanupFault(name, None)
+            await _call(cleanup)
+        except (Exception, SystemExit) as error:
+            raised.append(error)
+
+    with anyio.move_on_after(deadline, shield=True) as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+    if raised:
+        return CleanupFault(_name(cleanup), raised[0])
+    return CleanupFault(_name(cleanup), None) if scope.cancelled_caught else None
+
+
+async def _call(cleanup: Cleanup) -> None:
+    result = cleanup() if inspect.iscoroutinefunction(cleanup) else await _in_daemon_thread(cleanup)
+    if inspect.isawaitable(result):
+        await result
+
+
+def _name(cleanup: object) -> str:
+    """Returns what it is called in messages: never its arguments, which may be secrets."""
+    while isinstance(cleanup, functools.partial):
+        cleanup = cleanup.func
+    return getattr(cleanup, "__qualname__", None) or type(cleanup).__qualname__
 
 
 async def _in_daemon_thread(function: Callable[[], Any]) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from opencode_core.errors import DuplicateKeyError, InvalidKeyError, PluginContr
 from opencode_core.model.agent import Agent
 from opencode_core.model.command import Command
 from opencode_core.model.context import ContextSource
-from opencode_core.model.keys import check_entry_name, check_tool_name
+from opencode_core.model.keys import check_entry_name, check_source_key, check_tool_name
 from opencode_core.model.location import Location
 from opencode_core.model.skill import Skill
 from opencode_core.model.tool import Tool
@@ -55,7 +56,8 @@ def collect_provider_adapters(hooks: Hooks, attachment: Attachment, *, options: 
     """
     hook = "opencode_provider_adapters"
     adapters = _items(hooks, hook, ProviderAdapter, "provider adapters", options=options, scope=attachment)
-    _register(hooks, hook, attachment, PROVIDER_ADAPTERS, [(adapter.name, adapter) for adapter in adapters])
+    named = _drain(hooks, hook, ((adapter.name, adapter) for adapter in adapters))
+    _register(hooks, hook, attachment, PROVIDER_ADAPTERS, named)
 
 
 def collect_location(
@@ -109,9 +111,7 @@ def _context_sources(hooks: Hooks, attachment: Attachment, offered: Mapping[str,
     sources = _items(hooks, hook, ContextSource, "context sources", **offered)
     if sources:
         keys = tuple(source.key for source in sources)
-        for key in keys:
-            if keys.count(key) > 1:
-                raise hook_error(hooks.plugin, hook, DuplicateKeyError(key, (hooks.plugin, hooks.plugin)))
+        _check_keys(hooks, hook, keys, CONTEXT_SOURCES, check_source_key)
         attachment.add(CONTEXT_SOURCES, attachment.owner.key, tuple(sources), claims=keys)
 
 
@@ -151,16 +151,24 @@ def _register(
     *,
     check: Callable[[object], str] = check_entry_name,
 ) -> None:
+    _check_keys(hooks, hook, [key for key, _value in items], slot, check)
+    for key, value in items:
+        attachment.add(slot, key, value)
+
+
+def _check_keys(hooks: Hooks, hook: str, keys: Iterable[str], slot: Slot[Any], check: Callable[[object], str]) -> None:
+    """Checks every key before anything is registered under one."""
     seen: set[str] = set()
     try:
-        for key, _value in items:
+        for key in keys:
             if check(key) in seen:
                 raise DuplicateKeyError(key, (hooks.plugin, hooks.plugin), what=slot.noun)
             seen.add(key)
     except (InvalidKeyError, DuplicateKeyError) as error:
-        raise hook_error(hooks.plugin, hook, error) from error
-    for key, value in items:
-        attachment.add(slot, key, value)
+        problem = f"The hook '{hook}' of the plugin '{hooks.plugin}' was refused: {error.problem}"
+        raise PluginContractError(
+            problem, error.remedy, plugin=hooks.plugin, hook=hook, place=hooks.place(hook)
+        ) from error
 
 
 def _items(hooks: Hooks, hook: str, kind: type[Any], noun: str, **offered: Any) -> list[Any]:
@@ -168,13 +176,24 @@ def _items(hooks: Hooks, hook: str, kind: type[Any], noun: str, **offered: Any) 
     if answer is None:
         return []
     if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, Iterable):
-        hint = "Put it in a list." if isinstance(answer, kind) else f"Return or yield {noun}."
+        hint = "Put it in a list." if _is(answer, kind) else f"Return or yield {noun}."
         raise _wrong(hooks, hook, f"a '{type(answer).__name__}'", f"an iterable of {noun}", hint)
     items = _drain(hooks, hook, answer)
     for item in items:
-        if not isinstance(item, kind):
-            raise _wrong(hooks, hook, f"a '{type(item).__name__}' among its {noun}", f"only {noun}")
+        if not _is(item, kind):
+            raise _wrong(hooks, hook, f"a '{type(item).__name__}' among its {noun}", f"only {noun}{_shape(kind)}")
     return items
+
+
+def _is(item: object, kind: type[Any]) -> bool:
+    try:
+        return isinstance(item, kind)
+    except Exception:  # reading the attributes that a Protocol asks for may run a property
+        return False
+
+
+def _shape(kind: type[Any]) -> str:
+    return ", with a 'name' and a 'stream' function" if kind is ProviderAdapter else ""
 
 
 def _mapping(hooks: Hooks, hook: str, content: str, **offered: Any) -> dict[str, Any]:
@@ -183,11 +202,21 @@ def _mapping(hooks: Hooks, hook: str, content: str, **offered: Any) -> dict[str,
         return {}
     if not isinstance(answer, Mapping):
         raise _wrong(hooks, hook, f"a '{type(answer).__name__}'", f"a mapping of {content}")
-    return dict(answer)
+    return dict(_drain(hooks, hook, _pairs(answer)))
+
+
+def _pairs(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    yield from mapping.items()
 
 
 def _answer(hooks: Hooks, hook: str, **offered: Any) -> Any:
-    return hooks.ask(hook, **offered) if hooks.implements(hook) else None
+    if not hooks.implements(hook):
+        return None
+    answer = hooks.ask(hook, **offered)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise _wrong(hooks, hook, "a coroutine", "", "Make it a plain function, and do async work inside the values.")
+    return answer
 
 
 def _drain(hooks: Hooks, hook: str, answer: Iterable[Any]) -> list[Any]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
 from opencode_core.errors import OpencodeError, Place, PluginError, PluginHookError, PluginImportError
 from opencode_core.model.plugin import Diagnostic, Severity
 
-_KERNEL = str(Path(__file__).resolve().parents[1])
+_KERNEL = os.path.join(Path(__file__).resolve().parents[1], "")
 
 
 def diagnose(error: BaseException, *, plugin: str, scope: str = "host", severity: Severity = "error") -> Diagnostic:
     """Describes an error of a plugin."""
-    problem, remedy = _words(error)
+    problem, remedy = words(error)
     place = error.place if isinstance(error, OpencodeError) and error.place else place_of(error)
     return Diagnostic(
         plugin=plugin,
@@ -30,9 +31,9 @@ def diagnose(error: BaseException, *, plugin: str, scope: str = "host", severity
 
 def hook_error(plugin: str, hook: str, error: BaseException) -> PluginError:
     """Says that a hook raised, keeping the words of an error that already says what to do."""
-    if isinstance(error, PluginError) and error.hook == hook:
+    if isinstance(error, PluginError) and (error.plugin, error.hook) == (plugin, hook):
         return error
-    problem, remedy = _words(error)
+    problem, remedy = words(error)
     return PluginHookError(
         f"The hook '{hook}' of the plugin '{plugin}' raised: {problem}",
         remedy or "Fix the hook, or block the plugin.",
@@ -45,7 +46,7 @@ def hook_error(plugin: str, hook: str, error: BaseException) -> PluginError:
 def import_error(plugin: str, error: BaseException, *, file: str = "") -> PluginImportError:
     """Says that a plugin's code could not be imported, and where it went wrong."""
     place = place_of(error, prefer=file)
-    problem, remedy = _words(error)
+    problem, remedy = words(error)
     if isinstance(error, SyntaxError):
         problem = f"SyntaxError: {error.msg}"
     return PluginImportError(
@@ -58,7 +59,7 @@ def import_error(plugin: str, error: BaseException, *, file: str = "") -> Plugin
 
 def place_of(error: BaseException, *, prefer: str = "") -> Place | None:
     """Returns the innermost file and line outside the kernel: where the plugin's author has to look."""
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and error.filename and not error.filename.startswith("<"):
         return Place(error.filename, error.lineno)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
     for frame in reversed(frames):
@@ -67,15 +68,19 @@ def place_of(error: BaseException, *, prefer: str = "") -> Place | None:
     return Place(frames[-1].filename, frames[-1].lineno) if frames else None
 
 
-def _is_machinery(filename: str) -> bool:
-    return filename.startswith((_KERNEL, "<frozen importlib"))
-
-
-def _words(error: BaseException) -> tuple[str, str]:
+def words(error: BaseException) -> tuple[str, str]:
+    """Returns what an error says happened, and what it says to do about it, if anything."""
     if isinstance(error, OpencodeError):
         return error.problem, error.remedy
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:  # it is the plugin's own class, and may be wrong too
+        text = ""
     return (f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}."), ""
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith((_KERNEL, "<frozen importlib"))
 
 
 def _import_remedy(error: BaseException) -> str:

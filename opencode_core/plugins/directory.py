@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
 
 import anyio
 import attrs
 
 from opencode_core.clock import Clock
 from opencode_core.config import PluginSettings
-from opencode_core.errors import PluginError, PluginReloadError
+from opencode_core.errors import Place as Position
+from opencode_core.errors import PluginContractError, PluginError, PluginReloadError, ScopeClosedError
 from opencode_core.model.event import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
 from opencode_core.model.plugin import Diagnostic, PluginState, PluginStatus
+from opencode_core.plugins.admission import options_in
 from opencode_core.plugins.candidate import Candidate, ObjectCode
 from opencode_core.plugins.changes import Changes
 from opencode_core.plugins.cleanup import CleanupFault
 from opencode_core.plugins.diagnostics import diagnose
 from opencode_core.plugins.loader import from_object
-from opencode_core.plugins.place import Place
-from opencode_core.plugins.record import Record
+from opencode_core.plugins.place import Place, is_blocked
+from opencode_core.plugins.record import MOST_DIAGNOSTICS, Record
+from opencode_core.plugins.relay import Hooks
 from opencode_core.plugins.roster import Roster
 from opencode_core.plugins.scope import Attachment, Registry, Scope
 
-Publish: TypeAlias = Callable[[PluginEvent], Awaitable[None]]
+Announce: TypeAlias = Callable[[PluginEvent], object]
+Tell: TypeAlias = Callable[[PluginEvent], Awaitable[None]]
+Ended: TypeAlias = list[Attachment]
 FindAgain: TypeAlias = Callable[[Candidate], Awaitable[Candidate]]
 
 SLOW_IMPORT = 0.5
@@ -36,20 +43,28 @@ class PluginDirectory:
     """What ``Host.plugins`` is.
 
     Changes happen one at a time. Each is collected and validated beside what is there, shown in one step, and only
-    then told to others and cleaned up after.
+    then told to others and cleaned up after. An event hook or a clean-up may therefore ask for the next change.
+
+    Attributes:
+        announce: Hands an event to whoever listens, without waiting, in the order of the changes.
+        tell: Tells plugins of an event; nothing waits for them but the caller of the change.
+        find_again: Finds a plugin as it is now, to reload it.
     """
 
     registry: Registry
     host_scope: Scope
     settings: PluginSettings
     clock: Clock
-    publish: Publish
+    announce: Announce
+    tell: Tell
     find_again: FindAgain
     _roster: Roster = attrs.field(factory=Roster, init=False)
     _changes: Changes = attrs.field(init=False)
     _changing: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _happened: list[PluginEvent] = attrs.field(factory=list, init=False)
+    _notices: deque[Diagnostic] = attrs.field(factory=lambda: deque(maxlen=MOST_DIAGNOSTICS), init=False)
 
     @_changes.default
     def _make_changes(self) -> Changes:
@@ -58,7 +73,8 @@ class PluginDirectory:
             host_scope=self.host_scope,
             settings=self.settings,
             clock=self.clock,
-            on_fault=self._keep_out,
+            on_fault=lambda record, error, scope: self._fail(record, error, scope=scope),
+            roster=self._roster,
         )
 
     def __attrs_post_init__(self) -> None:
@@ -79,14 +95,33 @@ class PluginDirectory:
         """
         return self._roster.require(name).status()
 
+    def implementing(self, hook: str, place: Place) -> tuple[tuple[str, Hooks, Any], ...]:
+        """Returns the plugins that have a hook, in order: the name, the hooks to ask, the options in that Location.
+
+        A plugin that does not serve the Location, or was kept out of it, is left out.
+        """
+        return tuple(
+            (record.name, record.generation.hooks, options_in(record, record.generation, place))
+            for record in self._roster
+            if record.generation and record.generation.hooks.implements(hook) and place.scope in record.attachments
+        )
+
+    @property
+    def notices(self) -> tuple[Diagnostic, ...]:
+        """What is odd about names that no plugin has, oldest first."""
+        return tuple(self._notices)
+
     async def wait(self, name: str) -> PluginStatus:
         """Waits until a plugin is active, however long that takes.
 
         Raises:
+            PluginNotFoundError: Several plugins have that name.
             PluginError: It was found and is not active; the words are those of its last diagnostic.
+            ScopeClosedError: The host closed.
         """
         while (record := self._roster.find(name)) is None:
-            await self._changed.wait()
+            self._roster.refuse_ambiguous(name)
+            await self.next_change()
         if record.state != "active":
             raise _why_not_active(record)
         return record.status()
@@ -95,21 +130,25 @@ class PluginDirectory:
         """Adds a plugin that the host made itself: a module, or any object with hooks.
 
         Raises:
-            PluginError: It could not be added, and contributes nothing.
+            PluginError: It could not be added, or is blocked, and contributes nothing.
+            ScopeClosedError: The host has closed.
         """
-        return await self.load(from_object(plugin, name))
+        candidate = from_object(plugin, name)
+        if is_blocked(candidate, self.settings):
+            raise _blocked(PluginError, candidate.name)
+        return await self.load(candidate)
 
     async def remove(self, name: str) -> None:
         """Removes a plugin with everything it contributes, in every scope.
 
+        A plugin whose edits of a catalog fail without it is kept out of that Location, with a diagnostic.
+
         Raises:
             PluginNotFoundError: No plugin has that name.
+            ScopeClosedError: The host has closed.
         """
-        async with self._changing:
-            record = self._roster.require(name)
-            ended = await self._changes.leave(record)
-            self._roster.strike(record)
-        await self._finish(ended, PluginRemoved(plugin=record.name, generation=0))
+        async with self._change() as ended:
+            await self._take_away(self._roster.require(name), ended)
 
     async def reload(self, name: str) -> PluginStatus:
         """Imports a plugin's code anew and swaps it in; if anything fails, the old generation goes on answering.
@@ -118,23 +157,26 @@ class PluginDirectory:
 
         Raises:
             PluginNotFoundError: No plugin has that name.
-            PluginReloadError: A host handed it over as an object, which cannot be imported anew.
+            PluginReloadError: A host handed it over as an object, which cannot be imported anew; or it is blocked.
             PluginError: The new code is not there, not trusted, or not right; the old generation stays.
+            ConfigError: The configuration of its project is wrong.
+            TrustError: The record of trusted projects cannot be read or written.
+            ScopeClosedError: The host has closed.
         """
-        async with self._changing:
+        async with self._change() as ended:
             record = self._roster.require(name)
             group = self._group(record)
             try:
                 candidates = [await self.find_again(each.candidate) for each in group]
-                ended = await self._changes.replace(group, candidates)
+                self._require_open()
+                ended += await self._changes.replace(group, candidates)
             except PluginError as error:
-                await self._fail(record, error)
+                self._fail(next((each for each in group if each.name == error.plugin), record), error)
                 raise
             for member in group:
                 self._warn_about(member)
-        for member, attachments in zip(group, ended, strict=True):
-            event = PluginReloaded if member.last_number > 1 else PluginAdded
-            await self._finish(attachments, event(plugin=member.name, generation=member.last_number))
+                event = PluginReloaded if member.last_number > 1 else PluginAdded
+                self._happened.append(event(plugin=member.name, generation=member.last_number))
         return record.status()
 
     # What the host does
@@ -148,61 +190,77 @@ class PluginDirectory:
 
         Raises:
             PluginError: A fault, when it is not quarantined.
+            ScopeClosedError: The host has closed.
         """
-        async with self._changing:
-            record = self._roster.enter(candidate, "failed")
+        async with self._change():
+            record = self._roster.draft(candidate)
             try:
-                if record.id != candidate.id:
-                    raise self._roster.same_name(record)
+                self._refuse_second(record)
                 await self._changes.arrive(record)
             except PluginError as error:
-                await self._fail(record, error)
+                record.state = "failed"
+                self._roster.enter(record)
+                self._fail(record, error)
                 if not quarantine or self.settings.strict:
                     raise
                 return record.status()
+            self._roster.enter(record)
             self._warn_about(record)
-        await self._finish((), PluginAdded(plugin=record.name, generation=record.last_number))
+            self._happened.append(PluginAdded(plugin=record.name, generation=record.last_number))
         return record.status()
 
     async def refuse(self, candidate: Candidate, state: PluginState, error: PluginError | None = None) -> None:
-        """Keeps a plugin that is not to be imported in the list, with the reason."""
-        record = self._roster.enter(candidate, state)
-        if error is not None:
-            await self._fail(record, error)
+        """Keeps a plugin that is not to be imported in the list, with the reason; what runs of it goes on."""
+        async with self._change():
+            record = self._roster.same_code(candidate)
+            if record is None or record.generation is None:
+                record = self._roster.draft(candidate, state)
+                self._roster.enter(record)
+            if error is not None:
+                self._fail(record, error)
 
-    def found_again(self, id: str, ways: tuple[str, ...]) -> None:
-        """Notes by which other ways a plugin was found."""
-        record = self._roster.find(id)
-        if record is not None:
-            record.also_found = ways
+    def found_again(self, candidate: Candidate) -> None:
+        """Notes by which other way a plugin was found."""
+        record = self._roster.same_code(candidate)
+        if record is not None and record.candidate.way != candidate.way:
+            record.also_found = tuple(dict.fromkeys((*record.also_found, candidate.way)))
 
     async def open_place(self, place: Place) -> None:
         """Asks every plugin for what it contributes to a new Location.
 
         Raises:
-            PluginError: A plugin failed, and the settings are strict.
+            PluginError: A plugin failed, and the settings are strict; the Location is to be closed.
+            ScopeClosedError: The host has closed.
         """
-        async with self._changing:
+        async with self._change():
             self._changes.places.append(place)
-            for record in self._roster:
-                await self._changes.join(record, place)
+            with anyio.CancelScope(shield=True):
+                for record in self._roster:
+                    await self._changes.join(record, place)
 
     async def close_place(self, place: Place) -> None:
-        """Closes a Location, and removes the plugins of its project that serve no other."""
-        async with self._changing:
+        """Closes a Location, and removes the plugins of its project that serve no other; twice is harmless."""
+        if self._closed or place not in self._changes.places:
+            return
+        async with self._change():
             self._changes.places.remove(place)
             for record in self._roster:
                 record.attachments.pop(place.scope, None)
                 record.quarantined.discard(place.scope)
         await place.scope.aclose()
-        for record in self._roster:
-            folder = record.candidate.folder
-            if folder is not None and not any(each.is_in(folder) for each in self.places):
-                await self.remove(record.id)
+        async with self._change() as ended:
+            for record in self._roster:
+                folder = record.candidate.folder
+                if folder is not None and not any(each.is_in(folder) for each in self.places):
+                    await self._take_away(record, ended)
 
     async def aclose(self) -> None:
         """Closes every scope, innermost first; nothing is published any more. Twice is harmless."""
         self._closed = True
+        self._wake()
+        with anyio.move_on_after(self.registry.cleanup_deadline):
+            async with self._changing:  # lets a change that is under way end; further ones are refused
+                pass
         for place in reversed(self._changes.places):
             await place.scope.aclose()
         await self.host_scope.aclose()
@@ -213,9 +271,7 @@ class PluginDirectory:
 
     def report(self, name: str, error: PluginError, *, scope: str = "host") -> None:
         """Keeps what went wrong with a plugin while it was in use, and says so once."""
-        record = self._roster.find(name)
-        if record is not None:
-            self._note(record, diagnose(error, plugin=record.name, scope=scope))
+        self._note(self._roster.find(name), diagnose(error, plugin=name, scope=scope))
 
     def warn(self, name: str, problem: str, remedy: str) -> None:
         """Says that something is odd about a plugin, or about a name that no plugin has."""
@@ -223,8 +279,21 @@ class PluginDirectory:
         self._note(self._roster.find(name), diagnostic)
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Returns every plugin that was found, whatever became of it."""
+        """Returns how every plugin was found, whatever became of it."""
         return tuple(record.candidate for record in self._roster)
+
+    def entries(self) -> tuple[Record, ...]:
+        """Returns what is known of every plugin that was found, to look at."""
+        return tuple(self._roster)
+
+    async def next_change(self) -> None:
+        """Waits until a plugin was added, reloaded, removed or failed.
+
+        Raises:
+            ScopeClosedError: The host closed.
+        """
+        self._require_open()
+        await self._changed.wait()
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -233,33 +302,77 @@ class PluginDirectory:
 
     # The steps
 
+    @asynccontextmanager
+    async def _change(self) -> AsyncIterator[Ended]:
+        """Lets one change happen at a time, and yields the list of what is to be cleaned up after it."""
+        ended: Ended = []
+        happened: Sequence[PluginEvent] = ()
+        try:
+            async with self._changing:
+                self._require_open()
+                try:
+                    yield ended
+                finally:
+                    happened = self._announce_all()
+        finally:
+            try:
+                for event in happened:
+                    await self.tell(event)
+            finally:
+                for attachment in ended:
+                    await attachment.clean_up()
+
+    def _announce_all(self) -> Sequence[PluginEvent]:
+        happened, self._happened = self._happened, []
+        if self._closed:
+            return ()
+        self._wake()
+        for event in happened:
+            self.announce(event)
+        return happened
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ScopeClosedError("The host has closed, with all its plugins.", "Open another one.")
+
     def _group(self, record: Record) -> Sequence[Record]:
         """Returns the plugins that share a package with one, so that their modules are imported together."""
+        self._refuse_reload(record)
+        root = self._changes.importer.root
+        shared = root(record.candidate)
+        return [each for each in self._roster if each is record or (each.generation and root(each.candidate) == shared)]
+
+    def _refuse_reload(self, record: Record) -> None:
         if isinstance(record.candidate.code, ObjectCode):
             raise PluginReloadError(
                 f"The plugin '{record.name}' was handed over by the host, so there is no code to import anew.",
                 "Remove it, and add the new object.",
                 plugin=record.name,
             )
-        root = self._changes.importer.root
-        shared = root(record.candidate)
-        return [each for each in self._roster if each is record or (each.generation and root(each.candidate) == shared)]
+        if record.state == "blocked":
+            raise _blocked(PluginReloadError, record.name)
+        if record.id != record.candidate.id and self._roster.find(record.candidate.id) is not None:
+            raise self._roster.same_name(record)
 
-    async def _finish(self, ended: Iterable[Attachment], event: PluginEvent) -> None:
-        self._wake()
-        await self._tell(event)
-        for attachment in ended:
-            await attachment.clean_up()
+    def _refuse_second(self, record: Record) -> None:
+        if record.id != record.candidate.id:
+            raise self._roster.same_name(record)
+        same = self._roster.same_code(record.candidate)
+        if same is not None and same.generation is not None:
+            raise PluginContractError(
+                f"The plugin '{record.name}' is here already, as '{same.id}'.",
+                "Remove that one first.",
+                plugin=record.name,
+            )
 
-    async def _keep_out(self, record: Record, error: PluginError, scope: str) -> None:
-        await self._fail(record, error, scope=scope)
-        if self.settings.strict:
-            raise error
+    async def _take_away(self, record: Record, ended: Ended) -> None:
+        ended += await self._changes.leave(record)
+        self._roster.strike(record)
+        self._happened.append(PluginRemoved(plugin=record.name, generation=0))
 
-    async def _fail(self, record: Record, error: PluginError, *, scope: str = "host") -> None:
+    def _fail(self, record: Record, error: PluginError, *, scope: str = "host") -> None:
         diagnostic = diagnose(error, plugin=record.name, scope=scope)
         self._note(record, diagnostic)
-        self._wake()
         event = PluginFailed(
             plugin=record.name,
             generation=record.generation.number if record.generation else 0,
@@ -268,11 +381,7 @@ class PluginDirectory:
             hook=diagnostic.hook,
             scope=scope,
         )
-        await self._tell(event)
-
-    async def _tell(self, event: PluginEvent) -> None:
-        if not self._closed:
-            await self.publish(event)
+        self._happened.append(event)
 
     def _wake(self) -> None:
         self._changed.set()
@@ -307,6 +416,8 @@ class PluginDirectory:
         self._note(self._roster.find(name), diagnostic)
 
     def _note(self, record: Record | None, diagnostic: Diagnostic) -> None:
+        if record is None:
+            self._notices.append(diagnostic)
         if record is None or record.note(diagnostic):
             level = logging.ERROR if diagnostic.severity == "error" else logging.WARNING
             logging.getLogger("opencode.plugins").log(level, "%s %s", diagnostic.problem, diagnostic.remedy)
@@ -316,8 +427,18 @@ def _warning(record: Record, problem: str, remedy: str) -> Diagnostic:
     return Diagnostic(plugin=record.name, problem=problem, remedy=remedy, severity="warning")
 
 
+def _blocked(kind: type[PluginError], name: str) -> PluginError:
+    return kind(
+        f"The plugin '{name}' is blocked by the configuration.",
+        "Take it off 'plugin_block', and put it on 'plugin_allow' if there is such a list.",
+        plugin=name,
+    )
+
+
 def _why_not_active(record: Record) -> PluginError:
-    if not record.diagnostics:
+    errors = [each for each in record.diagnostics if each.severity == "error"]
+    if not errors:
         return PluginError(f"The plugin '{record.name}' is {record.state}.", plugin=record.name)
-    last = record.diagnostics[-1]
-    return PluginError(last.problem, last.remedy, plugin=record.name, hook=last.hook)
+    last = errors[-1]
+    place = Position(last.file, last.line) if last.file else None
+    return PluginError(last.problem, last.remedy, plugin=record.name, hook=last.hook, place=place)

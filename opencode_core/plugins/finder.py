@@ -64,7 +64,7 @@ class Finder:
     installer: Installer
     clock: Clock
     entry_points: bool = True
-    _folders: dict[Path, tuple[Path, tuple[Document, ...]]] = attrs.field(factory=dict, init=False)
+    _trusted: dict[Path, tuple[Document, ...]] = attrs.field(factory=dict, init=False)
 
     async def in_host(self, specs: Iterable[PluginSpec]) -> Found:
         """Finds what is installed, and what the person configured."""
@@ -81,48 +81,36 @@ class Finder:
             TrustError: The record of trusted projects cannot be read or written.
         """
         own = tuple(document for document in documents if document.folder == folder)
-        self._folders[folder] = (root, own)
         code = self.read(folder, root=root, documents=own)
         specs = plugin_settings(own).load
         verdict = await self._verdict(code)
         refused = [_refused_file(refusal, folder) for refusal in code.refused]
         found = _without_refused(from_project(code), refused)
+        self._trusted[folder] = own if isinstance(verdict, Trusted) else ()
         if not isinstance(verdict, Trusted):
             found += [_declared(spec, folder) for spec in specs]
             errors = [untrusted_error(each.name, folder, verdict) for each in found]
             untrusted = [Refused(candidate=each, error=error) for each, error in zip(found, errors, strict=True)]
             return Found(refused=(*refused, *untrusted), is_trusted=False)
         contents = {file.path: file.content for file in code.files}
-        for spec in specs:
+        known = {each.candidate.location for each in refused}
+        for spec in (each for each in specs if str(each.path) not in known):
             await self._add(spec, found, refused, folder=folder, contents=contents)
         return Found(candidates=tuple(found), refused=tuple(refused))
 
-    async def again(self, candidate: Candidate) -> Candidate:
-        """Finds a plugin as it is now, to reload it.
+    def admits(self, document: Document) -> bool:
+        """Whether what a document says about plugins counts: the person's, or a project's as it was trusted."""
+        return document.folder is None or document in self._trusted.get(document.folder, ())
+
+    def again(self, candidate: Candidate) -> Candidate:
+        """Finds a plugin of the host as it is now, to reload it.
 
         Raises:
             PluginNotFoundError: It is no longer there.
-            PluginUntrustedError: It belongs to a project that is not trusted, or changed since it was.
-            PluginError: It was found again and refused.
         """
-        if candidate.folder is not None:
-            root, documents = self._folders[candidate.folder]
-            found = await self.in_folder(candidate.folder, root=root, documents=documents)
-        elif candidate.origin == "entry point":
-            found = Found(candidates=tuple(self._entry_points_like(candidate)))
-        else:
+        if candidate.origin != "entry point":
             return candidate
-        for refused in found.refused:
-            if refused.candidate.name == candidate.name:
-                raise refused.error
-        for each in found.candidates:
-            if each.name == candidate.name:
-                return each
-        raise PluginNotFoundError(
-            f"The plugin '{candidate.name}' is no longer found at '{candidate.location}'.",
-            "Put it back, or remove it from the host.",
-            plugin=candidate.name,
-        )
+        return pick(Found(candidates=tuple(self._entry_points_like(candidate))), candidate)
 
     @staticmethod
     def read(folder: Path, *, root: Path, documents: Sequence[Document]) -> ProjectCode:
@@ -180,6 +168,28 @@ class Finder:
         return [each for each in found if each.distribution == candidate.distribution]
 
 
+def pick(found: Found, candidate: Candidate) -> Candidate:
+    """Returns a plugin as it was found again: at the same place, else under the same name.
+
+    Raises:
+        PluginNotFoundError: It is not there.
+        PluginError: It is there and refused.
+    """
+    for attribute in ("location", "name"):
+        wanted = getattr(candidate, attribute)
+        for refused in found.refused:
+            if getattr(refused.candidate, attribute) == wanted:
+                raise refused.error
+        for each in found.candidates:
+            if getattr(each, attribute) == wanted:
+                return each
+    raise PluginNotFoundError(
+        f"The plugin '{candidate.name}' is no longer found at '{candidate.location}'.",
+        "Put it back, or remove it from the host.",
+        plugin=candidate.name,
+    )
+
+
 def _declared(spec: PluginSpec, folder: Path | None) -> Candidate:
     """Returns a plugin that is named but not looked at."""
     path = spec.path
@@ -187,7 +197,7 @@ def _declared(spec: PluginSpec, folder: Path | None) -> Candidate:
     return Candidate(
         name=name_from(text),
         origin="project" if folder else "module",
-        location=spec.text,
+        location=str(path) if path else spec.text,
         identity=f"declared:{spec.text}:{spec.origin}",
         code=FileCode(path=path) if path else ModuleCode(module=spec.text),
         folder=folder,

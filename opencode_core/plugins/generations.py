@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import copy_context
 from hashlib import sha256
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -21,11 +22,12 @@ from typing import Any
 import attrs
 
 from opencode_core.errors import PluginError, PluginImportError, PluginNotFoundError
-from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, ObjectCode
+from opencode_core.plugins.candidate import Candidate, Code, FileCode, ModuleCode, ObjectCode
 from opencode_core.plugins.diagnostics import import_error
 from opencode_core.plugins.loader import locate, root_package
 
 MODULE_PREFIX = "opencode_plugin_"
+STAMP = "__opencode_plugin__"
 
 
 @attrs.define(eq=False)
@@ -36,20 +38,22 @@ class Importer:
         foreign: Modules that were there before any plugin of their package was loaded: the host's own, never unloaded.
     """
 
-    _finder: _SourceFinder = attrs.field(factory=lambda: _SourceFinder())
+    _files: _SourceFinder = attrs.field(factory=lambda: _SourceFinder())
+    _fresh: _FreshFinder = attrs.field(factory=lambda: _FreshFinder())
     foreign: dict[str, frozenset[str]] = attrs.field(factory=dict)
+    _folders: list[str] = attrs.field(factory=list)
 
     def open(self) -> None:
         """Lets Python find file plugins; undone by `close`."""
-        sys.meta_path.insert(0, self._finder)
+        sys.meta_path[:0] = [self._fresh, self._files]
 
     def close(self) -> None:
-        """Takes file plugins out of Python's sight again."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-        for name in [name for name in sys.modules if self._finder.serves(name)]:
-            del sys.modules[name]
-        self._finder.sources.clear()
+        """Takes file plugins out of Python's sight again; twice is harmless."""
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not self._fresh and each is not self._files]
+        sys.path[:] = [each for each in sys.path if not any(each is folder for folder in self._folders)]
+        for name in [name for name in sys.modules if name in self._files.sources]:
+            _unload(name)
+        self._files.sources.clear()
 
     def root(self, candidate: Candidate) -> str | None:
         """Returns the package that is imported as one; None for an object, which is never imported."""
@@ -62,20 +66,24 @@ class Importer:
                 return None
 
     def load(self, candidate: Candidate) -> object:
-        """Imports a plugin for the first time, and returns it.
+        """Imports a plugin for the first time, and returns it. When that fails, nothing of it stays imported.
 
         Raises:
             PluginImportError: Its code raised.
             PluginNotFoundError: Its code is not there.
         """
         root = self.root(candidate)
-        if root is not None and root not in self.foreign:
-            stamped = "__opencode_plugin__"
-            present = (name for name in _within(root) if not hasattr(sys.modules[name], stamped))
-            self.foreign[root] = frozenset(present)
-        plugin = self._import(candidate)
-        if root is not None:
-            self._stamp(root)
+        if root is None:
+            return self._import(candidate)
+        before = frozenset(_within(root))
+        if root not in self.foreign:
+            self.foreign[root] = frozenset(name for name in before if not hasattr(sys.modules[name], STAMP))
+        try:
+            plugin = self._import(candidate)
+        except BaseException:
+            self._unload(root, keep=before)
+            raise
+        self._stamp(root)
         return plugin
 
     def begin(self, candidates: Sequence[Candidate]) -> Replacement:
@@ -88,48 +96,56 @@ class Importer:
             for name in _within(root)
             if name not in self.foreign.get(root, ()) or any(_is_inside(name, entry) for entry in entries)
         }
-        return Replacement(self, frozenset(roots), unloaded, dict(self._finder.sources))
+        self._fresh.roots |= roots
+        return Replacement(self, frozenset(roots), unloaded, dict(self._files.sources))
 
     def forget(self, candidate: Candidate) -> None:
         """Unloads a file plugin; what is installed stays imported, as Python leaves it."""
         if isinstance(candidate.code, FileCode):
-            root = self._module_name(candidate.code.path)
-            for name in _within(root):
-                del sys.modules[name]
-            self._finder.drop(root)
+            self._unload(self._module_name(candidate.code.path))
 
     def _import(self, candidate: Candidate) -> object:
-        code = candidate.code
-        if isinstance(code, ObjectCode):
-            return _instance(code.value)
         try:
-            if isinstance(code, FileCode):
-                name = self._module_name(code.path)
-                self._finder.drop(name)
-                self._finder.sources.update(_sources(name, code))
-                return importlib.import_module(name)
-            if code.path is not None and str(code.path) not in sys.path:
-                sys.path.append(str(code.path))
-            value: Any = importlib.import_module(code.module)
-            for part in code.attribute.split(".") if code.attribute else ():
-                value = getattr(value, part)
-            return _instance(value)
+            # A copy, so that context variables which the code sets do not keep it alive in the host's context.
+            return copy_context().run(self._run, candidate.code)
         except PluginError:
             raise
         except (Exception, SystemExit) as error:
             raise _explained(candidate, error) from error
 
+    def _run(self, code: Code) -> object:
+        if isinstance(code, ObjectCode):
+            return _instance(code.value)
+        if isinstance(code, FileCode):
+            name = self._module_name(code.path)
+            self._files.drop(name)
+            self._files.sources.update(_sources(name, code))
+            return importlib.import_module(name)
+        if code.path is not None and str(code.path) not in sys.path:
+            self._folders.append(str(code.path))
+            sys.path.append(self._folders[-1])
+        value: Any = importlib.import_module(code.module)
+        for part in code.attribute.split(".") if code.attribute else ():
+            value = getattr(value, part)
+        return _instance(value)
+
+    def _unload(self, root: str, *, keep: frozenset[str] = frozenset()) -> None:
+        for name in _within(root):
+            if name not in keep:
+                _unload(name)
+        self._files.drop(root)
+
     def _stamp(self, root: str) -> None:
         for name in _within(root):
             if name not in self.foreign[root]:
-                sys.modules[name].__dict__["__opencode_plugin__"] = True
+                vars(sys.modules[name])[STAMP] = True
 
     def _module_name(self, path: Path) -> str:
         """Returns a name that is the same for the same file, and no other live host uses."""
         digest = sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:8]
         base = name = f"{MODULE_PREFIX}{digest}_{path.stem if path.suffix == '.py' else path.name}".replace(".", "_")
         number = 1
-        while name not in self._finder.sources and name in sys.modules:
+        while name not in self._files.sources and _is_taken(name):
             number += 1
             name = f"{base}_{number}"
         return name
@@ -148,6 +164,8 @@ class Replacement:
     def __enter__(self) -> Replacement:
         for name in self._unloaded:
             sys.modules.pop(name, None)
+        for name, module in self._unloaded.items():
+            _detach(name, module)  # a package that stays would hand the old module to `from . import`
         importlib.invalidate_caches()
         return self
 
@@ -158,12 +176,7 @@ class Replacement:
             PluginImportError: The new code raised.
             PluginNotFoundError: The code is no longer there.
         """
-        finder = _FreshFinder(self._roots)
-        sys.meta_path.insert(0, finder)
-        try:
-            return self._importer._import(candidate)
-        finally:
-            sys.meta_path.remove(finder)
+        return self._importer._import(candidate)
 
     def commit(self) -> None:
         """Keeps the new modules."""
@@ -178,8 +191,8 @@ class Replacement:
             untouched = self._importer.foreign.get(root, frozenset()) - self._unloaded.keys()
             for name in _within(root):
                 if name not in untouched:
-                    del sys.modules[name]
-        self._importer._finder.sources = dict(self._sources)
+                    _unload(name)
+        self._importer._files.sources = dict(self._sources)
         for name, module in sorted(self._unloaded.items()):
             sys.modules[name] = module
             parent, _, attribute = name.rpartition(".")
@@ -209,10 +222,6 @@ class _SourceFinder(MetaPathFinder):
     """Finds the modules of file plugins, and only in the bytes it was given."""
 
     sources: dict[str, _Source] = attrs.field(factory=dict)
-
-    def serves(self, name: str) -> bool:
-        """Whether a module is one of those it was given."""
-        return name in self.sources
 
     def drop(self, root: str) -> None:
         """Forgets a plugin's files."""
@@ -247,18 +256,22 @@ class _BytesLoader(InspectLoader):
         return self.source.is_package
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _FreshFinder(MetaPathFinder):
-    """Finds what the others find, but loads from source: a cached file can be older than a second edit."""
+    """Finds what the others find, but loads from source: a cached file can be older than a second edit.
 
-    roots: frozenset[str]
+    It stays, because a reloaded plugin may import a part of itself only when it needs it.
+    """
+
+    roots: set[str] = attrs.field(factory=set)
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Answers Python's import system for the modules that are being replaced."""
+        """Answers Python's import system for the modules of plugins that were reloaded."""
         if not any(_is_inside(fullname, root) for root in self.roots):
             return None
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            find = None if isinstance(finder, _FreshFinder) else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(fullname, path, target) if find is not None else None
             if spec is not None:
                 if type(spec.loader) is SourceFileLoader:
                     spec.loader = _FreshLoader(spec.loader.name, spec.loader.path)
@@ -274,13 +287,18 @@ class _FreshLoader(SourceFileLoader):
 
 
 def _sources(root: str, code: FileCode) -> Iterator[tuple[str, _Source]]:
-    for path, content in sorted(_contents(code).items()):
+    contents = _contents(code)
+    for path, content in sorted(contents.items()):
         if path == code.path:
             yield root, _Source(path, content, False)
             continue
         parts = path.relative_to(code.path).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         yield ".".join((root, *(parts[:-1] if is_package else parts))), _Source(path, content, is_package)
+        for folder in list(path.relative_to(code.path).parents)[:-1]:
+            init = code.path / folder / "__init__.py"
+            if init not in contents:  # a folder without one is a package too, as it is for Python
+                yield ".".join((root, *folder.parts)), _Source(init, b"", True)
 
 
 def _contents(code: FileCode) -> Mapping[Path, bytes]:
@@ -289,6 +307,24 @@ def _contents(code: FileCode) -> Mapping[Path, bytes]:
     if code.path.is_dir():
         return {path: path.read_bytes() for path in code.path.rglob("*.py") if path.is_file()}
     return {code.path: code.path.read_bytes()}
+
+
+def _is_taken(name: str) -> bool:
+    others = (finder for finder in sys.meta_path if isinstance(finder, _SourceFinder))
+    return name in sys.modules or any(name in finder.sources for finder in others)
+
+
+def _unload(name: str) -> None:
+    module = sys.modules.pop(name, None)
+    if module is not None:
+        _detach(name, module)
+
+
+def _detach(name: str, module: ModuleType) -> None:
+    """Takes a module out of the package it is in, if that is still imported; it would keep the module alive."""
+    parent, _, attribute = name.rpartition(".")
+    if vars(sys.modules.get(parent, object)).get(attribute) is module:
+        delattr(sys.modules[parent], attribute)
 
 
 def _within(root: str) -> list[str]:
@@ -322,7 +358,7 @@ def _explained(candidate: Candidate, error: BaseException) -> PluginImportError 
     return import_error(candidate.name, error, file=_file(code))
 
 
-def _file(code: ModuleCode | FileCode | ObjectCode) -> str:
+def _file(code: Code) -> str:
     match code:
         case FileCode(path=path):
             return str(path / "__init__.py" if path.suffix != ".py" else path)

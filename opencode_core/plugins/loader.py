@@ -112,15 +112,11 @@ def from_trusted_path(top: Path, contents: Mapping[Path, bytes], folder: Path) -
     )
 
 
-def once(candidates: Iterable[Candidate]) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
-    """Drops candidates that are the same code as an earlier one, and says by which ways each was found again."""
+def once(candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Returns the candidates that are no earlier one's code, and those that are found again."""
     kept: dict[str, Candidate] = {}
-    again: dict[str, list[str]] = {}
-    for candidate in candidates:
-        first = kept.setdefault(candidate.identity, candidate)
-        if first is not candidate:
-            again.setdefault(first.id, []).append(f"{candidate.origin}: {candidate.location}")
-    return list(kept.values()), {name: tuple(ways) for name, ways in again.items()}
+    again = [each for each in candidates if kept.setdefault(each.identity, each) is not each]
+    return list(kept.values()), again
 
 
 def locate(module: str) -> Path | None:

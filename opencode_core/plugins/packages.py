@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -43,10 +43,9 @@ class PipInstaller:
         if target.is_dir():
             return target
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        staging = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        staging = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".partial", dir=self.folder))
         try:
             await _run(requirement, _command(requirement, staging))
-            staging.mkdir(exist_ok=True)
             _publish(staging, target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -55,24 +54,28 @@ class PipInstaller:
 
 def _command(requirement: str, target: Path) -> list[str]:
     uv = shutil.which("uv")
-    start = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    by_uv = [str(uv), "pip", "install", "--python", sys.executable]
+    by_pip = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     # "--" keeps a requirement that starts with a dash from being read as an option.
-    return (
-        [*start, "--quiet", "--no-input", "--target", str(target), "--", requirement]
-        if not uv
-        else [*start, "--quiet", "--target", str(target), "--", requirement]
-    )
+    return [*(by_uv if uv else by_pip), "--quiet", "--target", str(target), "--", requirement]
 
 
 async def _run(requirement: str, command: list[str]) -> None:
-    result = await anyio.run_process(command, check=False)
+    try:
+        result = await anyio.run_process(command, check=False)
+    except OSError as error:
+        raise _failed(requirement, f"'{command[0]}' does not start ({error.strerror})") from error
     if result.returncode != 0:
         said = result.stderr.decode(errors="replace").strip().splitlines()
-        raise PluginInstallError(
-            f"The plugin 'pip:{requirement}' could not be installed: {said[-1] if said else 'the installer failed'}",
-            "Check the requirement, and that the package registry can be reached.",
-            plugin=requirement,
-        )
+        raise _failed(requirement, said[-1] if said else "the installer failed")
+
+
+def _failed(requirement: str, why: str) -> PluginInstallError:
+    return PluginInstallError(
+        f"The plugin 'pip:{requirement}' could not be installed: {why}",
+        "Check the requirement, and that the package registry can be reached.",
+        plugin=requirement,
+    )
 
 
 def _publish(staging: Path, target: Path) -> None:

@@ -9,6 +9,7 @@ import attrs
 from opencode_core.config import PluginSettings
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.location import Location
+from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.scope import Scope, View
 
@@ -36,5 +37,19 @@ class Place:
         return self.scope.read()
 
     def is_in(self, folder: Path | None) -> bool:
-        """Whether a plugin that is confined to a folder serves this Location."""
+        """Whether a plugin that is confined to a folder belongs to this Location; one that is not belongs to all."""
         return folder is None or folder in self.folders
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Whether a plugin serves this Location: it belongs here, and the settings here do not keep it out.
+
+        ``plugin_allow`` restricts what does not come with the kernel; builtins are only kept out by ``plugin_block``.
+        """
+        return self.is_in(candidate.folder) and not is_blocked(candidate, self.settings)
+
+
+def is_blocked(candidate: Candidate, settings: PluginSettings) -> bool:
+    """Whether settings keep a plugin out: by ``plugin_block``, or, unless it is a builtin, by ``plugin_allow``."""
+    allow = settings.allow
+    is_left_out = allow is not None and candidate.name not in allow and not candidate.builtin
+    return is_left_out or candidate.name in settings.block

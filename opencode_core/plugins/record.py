@@ -18,12 +18,17 @@ MOST_DIAGNOSTICS = 20
 
 @attrs.frozen(kw_only=True, eq=False)
 class Generation:
-    """One import of a plugin's code that was admitted."""
+    """One import of a plugin's code that was admitted.
+
+    Attributes:
+        options: What its options are in the host.
+        configured: What they were made from; None when the plugin is confined to a project, whose settings decide.
+    """
 
     number: int
     hooks: Hooks
     options: Any = attrs.field(repr=False)
-    configured: Mapping[str, JSON] = attrs.field(repr=False)
+    configured: Mapping[str, JSON] | None = attrs.field(repr=False)
     import_seconds: float
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import itertools
 from collections.abc import Iterator, Mapping
@@ -12,9 +13,9 @@ import attrs
 import pluggy
 
 from opencode_core import hookspecs
-from opencode_core.errors import Place, PluginApiError, PluginContractError
+from opencode_core.errors import Place, PluginApiError, PluginContractError, PluginError
 from opencode_core.model.plugin import PluginManifest
-from opencode_core.plugins.diagnostics import hook_error
+from opencode_core.plugins.diagnostics import hook_error, place_of, words
 
 MANIFEST = "opencode_plugin"
 
@@ -27,6 +28,16 @@ MAY_BE_ASYNC = frozenset(
         "opencode_text_complete",
         "opencode_compaction",
         "opencode_event",
+    }
+)
+
+MAY_YIELD = frozenset(
+    {
+        "opencode_provider_adapters",
+        "opencode_context_sources",
+        "opencode_skills",
+        "opencode_agents",
+        "opencode_commands",
     }
 )
 
@@ -86,18 +97,30 @@ class Relay:
             PluginApiError: It needs a newer hook API than this kernel has.
             PluginContractError: A hook is unknown, names wrong arguments, or is of the wrong kind.
         """
-        manifest = _manifest(plugin, name)
-        marked, unmarked = _marked_hooks(self._manager, plugin, name)
-        for hook, function, options in marked:
-            _check(name, hook, function, options)
-        ticket = f"{name}#{next(self._tickets)}"
-        self._manager.register(plugin, name=ticket)
-        return Hooks(name, manifest, unmarked, ticket, self._implementations(plugin))
+        try:
+            return self._admit(plugin, name)
+        except PluginError:
+            raise
+        except (Exception, SystemExit) as error:  # the plugin is any object, and may be in the way of being looked at
+            raise _unreadable(name, error) from error
 
     def dismiss(self, hooks: Hooks) -> None:
         """Forgets a generation; twice is harmless."""
         if self._manager.has_plugin(hooks._ticket):
             self._manager.unregister(name=hooks._ticket)
+
+    def _admit(self, plugin: object, name: str) -> Hooks:
+        manifest = _manifest(plugin, name)
+        marked, unmarked = _marked_hooks(self._manager, plugin)
+        for hook, function, options in marked:
+            _check(name, hook, function, options)
+        _refuse_twice(name, marked)
+        ticket = f"{name}#{next(self._tickets)}"
+        try:
+            self._manager.register(plugin, name=ticket)
+        except ValueError as error:
+            raise _not_itself(name) from error
+        return Hooks(name, manifest, unmarked, ticket, self._implementations(plugin))
 
     def _implementations(self, plugin: object) -> dict[str, pluggy.HookImpl]:
         return {
@@ -109,8 +132,17 @@ class Relay:
         }
 
 
+class _Manager(pluggy.PluginManager):
+    """Looks for hooks without running anything: reading a property, as some releases of pluggy do, is running code."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        if isinstance(inspect.getattr_static(plugin, name, None), property | functools.cached_property):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
+
+
 def _manager() -> pluggy.PluginManager:
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager = _Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     return manager
 
@@ -141,26 +173,50 @@ def _manifest(plugin: object, name: str) -> PluginManifest:
 
 
 def _marked_hooks(
-    manager: pluggy.PluginManager, plugin: object, name: str
+    manager: pluggy.PluginManager, plugin: object
 ) -> tuple[list[tuple[str, Any, Mapping[str, Any]]], tuple[str, ...]]:
     marked: list[tuple[str, Any, Mapping[str, Any]]] = []
     unmarked = []
     for attribute in dir(plugin):
         if attribute.startswith("__"):
             continue
-        try:
-            options = manager.parse_hookimpl_opts(plugin, attribute)
-        except Exception as error:
-            raise PluginContractError(
-                f"The attribute '{attribute}' of the plugin '{name}' cannot be read: {error}.",
-                "Plugins are searched for hooks, so reading an attribute must not fail.",
-                plugin=name,
-            ) from error
+        options = manager.parse_hookimpl_opts(plugin, attribute)
         if options is not None:
             marked.append((options.get("specname") or attribute, getattr(plugin, attribute), options))
         elif attribute in _SIGNATURES:
             unmarked.append(attribute)
     return marked, tuple(unmarked)
+
+
+def _refuse_twice(plugin: str, marked: list[tuple[str, Any, Mapping[str, Any]]]) -> None:
+    seen: set[str] = set()
+    for hook, function, _options in marked:
+        if hook in seen:
+            raise PluginContractError(
+                f"The plugin '{plugin}' implements the hook '{hook}' twice, and only one would be asked.",
+                "Join the two functions.",
+                plugin=plugin,
+                hook=hook,
+                place=_place(function),
+            )
+        seen.add(hook)
+
+
+def _unreadable(plugin: str, error: BaseException) -> PluginContractError:
+    return PluginContractError(
+        f"The plugin '{plugin}' cannot be searched for hooks: {words(error)[0]}",
+        "Looking at a plugin and its attributes must not fail.",
+        plugin=plugin,
+        place=place_of(error),
+    )
+
+
+def _not_itself(plugin: str) -> PluginContractError:
+    return PluginContractError(
+        f"The plugin '{plugin}' is, or is equal to, a plugin that is here already.",
+        "Hand over each object once, and give its class identity, as attrs.define(eq=False) does.",
+        plugin=plugin,
+    )
 
 
 def _check(plugin: str, hook: str, function: Any, options: Mapping[str, Any]) -> None:
@@ -188,8 +244,7 @@ def _faults(hook: str, function: Any, options: Mapping[str, Any]) -> Iterator[tu
             "Leave it out: the order is builtins first, then plugins by name.",
         )
     yield from _argument_faults(hook, function)
-    if hook not in MAY_BE_ASYNC and (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
-        yield "is async", "Make it a plain function that returns values, and do async work inside the values."
+    yield from _kind_faults(hook, function)
 
 
 def _argument_faults(hook: str, function: Any) -> Iterator[tuple[str, str]]:
@@ -204,15 +259,25 @@ def _argument_faults(hook: str, function: Any) -> Iterator[tuple[str, str]]:
                 "Remove the '*' before it.",
             )
         elif argument.name not in allowed:
+            is_method = argument.name == "self"
             yield (
                 f"takes '{argument.name}', which is not an argument of it",
-                _suggest(argument.name, allowed, listed),
+                "Hand over an object, not its class." if is_method else _suggest(argument.name, allowed, listed),
             )
         elif argument.default is not argument.empty:
             yield (
                 f"gives '{argument.name}' a default, so it is never passed",
                 f"Write '{argument.name}' without one.",
             )
+
+
+def _kind_faults(hook: str, function: Any) -> Iterator[tuple[str, str]]:
+    if inspect.isasyncgenfunction(function):
+        yield "is an async generator, which is never iterated", "Return values; the values may have async functions."
+    if inspect.iscoroutinefunction(function) and hook not in MAY_BE_ASYNC:
+        yield "is async", "Make it a plain function that returns values, and do async work inside the values."
+    if inspect.isgeneratorfunction(function) and hook not in MAY_YIELD:
+        yield "is a generator, so nothing in it would run", "Return what it promises, and leave 'yield' out."
 
 
 def _suggest(word: str, known: Any, otherwise: str) -> str:

@@ -110,27 +110,35 @@ class Replayed(Generic[D, S]):
     async def prepare(self, edits: Mapping[str, Transform[D] | None]) -> AsyncIterator[Callable[[], None]]:
         """Rebuilds beside the current state, and yields the function that makes the result visible at once.
 
-        So that several states, and whatever else belongs to them, change in one step. Nothing changes when
-        the function is not called. The owner of a transform is its key.
+        So that several states, and whatever else belongs to them, change in one step. Nothing changes when the
+        function is not called; it works once, inside the block. ``on_change`` is told when the block ends. Other
+        changes of this state wait until then; one that is asked for inside the block would wait for itself, so it
+        is refused. A batch does not defer any of this: what it gathered is applied after it, as always.
 
         Args:
-            edits: The transform to put at each key, or None to remove what is there.
+            edits: The transform to put at each key, or None to remove what is there, if anything. A transform is
+                owned by its key, and only what ``prepare`` put there is replaced or removed.
 
         Raises:
-            OpencodeError: A transform of this state called it.
+            DuplicateKeyError: A key is held by a transform that was added by somebody else.
+            OpencodeError: A transform of this state called it, or another ``prepare`` of it is open around it.
             Exception: Whatever a transform or ``finish`` raised.
         """
-        self._refuse_own_transform()
+        self._refuse_reentry()
         async with self._lock:
             before = _edited(self._entries, ())
-            after = {place: entry for place, entry in before.items() if place not in {_place(key) for key in edits}}
-            for key, transform in edits.items():
-                if transform is not None:
-                    registration = Registration(key=key, owner=key, release=self._release)
-                    after[_place(key)] = _Entry(registration, transform)
+            after = _prepared(before, edits, self._release)
             with anyio.CancelScope(shield=True):
                 rebuilt = await self._rebuilt(after)
-            yield lambda: self._become(before, after, rebuilt)
+            preparation = _Preparation(self, lambda: self._become(before, after, rebuilt))
+            _PREPARING.set((*_PREPARING.get(), preparation))
+            try:
+                yield preparation.commit
+            finally:
+                preparation.is_open = False
+                _PREPARING.set(tuple(each for each in _PREPARING.get() if each is not preparation))
+            if preparation.is_committed:
+                self._tell()
 
     async def reload(self) -> None:
         """Runs all transforms again, for the sake of those that read something outside.
@@ -142,14 +150,14 @@ class Replayed(Generic[D, S]):
         await self._submit(_no_edits)
 
     async def _release(self, registration: Registration) -> None:
-        self._refuse_own_transform()
+        self._refuse_reentry()
         registration.closed = True
         # The wait for the lock is shielded too: handles are closed while their task is being cancelled.
         with anyio.CancelScope(shield=True):
             await self._submit(_no_edits)
 
     async def _submit(self, plan: _Plan[D]) -> None:
-        self._refuse_own_transform()
+        self._refuse_reentry()
         running_batch = _BATCH.get()
         if running_batch is not None and running_batch.takes(self):
             running_batch.defer(self, plan)
@@ -163,6 +171,7 @@ class Replayed(Generic[D, S]):
         before = self._entries = _edited(self._entries, ())
         after = _edited(before, plan(before))
         self._become(before, after, await self._rebuilt(after))
+        self._tell()
 
     def _become(self, before: _Entries[D], after: _Entries[D], rebuilt: S) -> None:
         self.current = rebuilt
@@ -170,7 +179,6 @@ class Replayed(Generic[D, S]):
         self.revision += 1
         for registration in _registrations(before) - _registrations(after):
             registration.closed = True
-        self._tell()
 
     async def _rebuilt(self, entries: _Entries[D]) -> S:
         self._running = rebuild = object()
@@ -193,7 +201,12 @@ class Replayed(Generic[D, S]):
             log = logging.getLogger("opencode.replay")
             log.exception("%r failed after a state had changed.", self._on_change)
 
-    def _refuse_own_transform(self) -> None:
+    def _refuse_reentry(self) -> None:
+        if any(each.state is self and each.is_open for each in _PREPARING.get()):
+            raise OpencodeError(
+                "A state was to be changed inside the block that prepares another change of it.",
+                "Change it before or after that block.",
+            )
         if self._running is not None and self._running in _REBUILDS.get():
             raise OpencodeError(
                 "A transform tried to change the registrations of the state that it is rebuilding.",
@@ -293,6 +306,25 @@ async def _failure(state: Replayed[Any, Any], edits: Sequence[_Edit[Any]]) -> Ex
     return None
 
 
+@attrs.define(eq=False)
+class _Preparation:
+    """A change that was rebuilt and waits for its caller; the state cannot change meanwhile."""
+
+    state: Replayed[Any, Any]
+    _become: Callable[[], None]
+    is_open: bool = attrs.field(init=False, default=True)
+    is_committed: bool = attrs.field(init=False, default=False)
+
+    def commit(self) -> None:
+        if not self.is_open or self.is_committed:
+            raise OpencodeError(
+                "A prepared change was to be made visible twice, or after its block had ended.",
+                "Call the function once, inside the block.",
+            )
+        self.is_committed = True
+        self._become()
+
+
 @attrs.frozen
 class _Entry(Generic[D]):
     registration: Registration
@@ -310,6 +342,7 @@ _Edit: TypeAlias = _Entry[D] | _Removal
 _Plan: TypeAlias = Callable[[_Entries[D]], Sequence[_Edit[D]]]
 
 _BATCH: ContextVar[_Batch | None] = ContextVar("opencode_replay_batch", default=None)
+_PREPARING: ContextVar[tuple[_Preparation, ...]] = ContextVar("opencode_replay_preparing", default=())
 # The rebuilds that this task is inside of, to refuse what would wait for itself.
 _REBUILDS: ContextVar[tuple[object, ...]] = ContextVar("opencode_replay_rebuilds", default=())
 
@@ -324,6 +357,21 @@ def _edited(entries: _Entries[D], edits: Sequence[_Edit[D]]) -> _Entries[D]:
     for edit in edits:
         if not edit.registration.closed:
             _edit(result, edit)
+    return result
+
+
+def _prepared(
+    entries: _Entries[D],
+    edits: Mapping[str, Transform[D] | None],
+    release: Callable[[Registration], Awaitable[None]],
+) -> _Entries[D]:
+    result = dict(entries)
+    for key, transform in edits.items():
+        there = result.pop(_place(key), None)
+        if there is not None and there.registration.owner != key:
+            raise DuplicateKeyError(key, (there.registration.owner, key), what="transform")
+        if transform is not None:
+            result[_place(key)] = _Entry(Registration(key=key, owner=key, release=release), transform)
     return result
 
 

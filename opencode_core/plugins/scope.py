@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -155,21 +155,12 @@ class Attachment:
             DuplicateKeyError: Somebody visible from here claims the key, and the slot has no overlays.
             ScopeClosedError: The scope has ended.
         """
-        self._require_open()
-        identity = self.scope.registry.next_identity()
-        contribution = Contribution(
-            slot=slot,
-            key=key,
-            value=value,
-            owner=self.owner,
-            lifetime=self.scope.lifetime,
-            claims=() if slot.overlays else (claims if claims is not None else (key,)),
-            identity=identity,
-            serial=self._inherited.get((slot, key), identity),
-        )
-        if not self.staged:
-            self.scope.registry.swap(add=[(self.scope, contribution)])
-        self.contributions.append(contribution)
+        with self.scope.registry.lock:
+            self._require_open()
+            contribution = self._contribution(slot, key, value, claims if claims is not None else (key,))
+            if not self.staged:
+                self.scope.registry.swap(add=[(self.scope, contribution)])
+            self.contributions.append(contribution)
         return Registration(self, contribution)
 
     def add_tool(self, name: str, tool: Tool) -> Registration:
@@ -182,27 +173,32 @@ class Attachment:
 
     def on_close(self, cleanup: Cleanup) -> None:
         """Runs a function when this attachment ends: last added, first run."""
-        self._require_open()
-        self._cleanups.append(cleanup)
+        with self.scope.registry.lock:
+            self._require_open()
+            self._cleanups.append(cleanup)
 
     def inherit(self, predecessor: Attachment) -> None:
         """Gives contributions of the same kind and key the place that they had in the predecessor."""
         self._inherited = {(each.slot, each.key): each.serial for each in predecessor.contributions}
 
     def commit(self) -> None:
-        """Shows everything that was staged in one step.
+        """Shows everything that was staged in one step; twice is harmless.
 
         Raises:
             DuplicateKeyError: A key is claimed already; nothing is shown.
+            ScopeClosedError: The scope has ended.
         """
-        self.scope.registry.swap(add=[(self.scope, each) for each in self.contributions])
-        self.staged = False
+        with self.scope.registry.lock:
+            self._require_open()
+            if self.staged:
+                self.scope.registry.swap(add=[(self.scope, each) for each in self.contributions])
+                self.staged = False
 
     async def aclose(self) -> None:
         """Takes every contribution back in one step, then runs the clean-ups in reverse; twice is harmless."""
-        if not self.closed:
+        with self.scope.registry.lock:
             self.scope.registry.swap(remove=self.end())
-            await self.clean_up()
+        await self.clean_up()
 
     def end(self) -> list[Contribution[Any]]:
         """Refuses further registrations and returns what is visible and has to be taken back."""
@@ -220,18 +216,30 @@ class Attachment:
         for fault in await run_cleanups(reversed(cleanups), deadline=registry.cleanup_deadline):
             registry.on_cleanup_fault(self, fault)
 
+    def _contribution(self, slot: Slot[T], key: str, value: T, claims: tuple[str, ...]) -> Contribution[T]:
+        identity = self.scope.registry.next_identity()
+        return Contribution(
+            slot=slot,
+            key=key,
+            value=value,
+            owner=self.owner,
+            lifetime=self.scope.lifetime,
+            claims=() if slot.overlays else claims,
+            identity=identity,
+            serial=self._inherited.get((slot, key), identity),
+        )
+
     def _withdraw(self, contribution: Contribution[Any]) -> None:
-        if contribution in self.contributions:
-            self.contributions.remove(contribution)
-            if not self.staged:
-                self.scope.registry.swap(remove=[contribution])
+        with self.scope.registry.lock:
+            if contribution in self.contributions:
+                self.contributions.remove(contribution)
+                if not self.staged:
+                    self.scope.registry.swap(remove=[contribution])
 
     def _require_open(self) -> None:
-        if self.closed or self.scope.closed:
-            raise ScopeClosedError(
-                f"'{self.owner.name}' cannot register in the scope '{self.scope.name}', which has ended.",
-                "Register while the scope is open, or open a new one.",
-            )
+        if self.closed:
+            raise _ended(self.scope, self.owner)
+        _refuse_closed(self.scope, self.owner)
 
 
 @attrs.define(eq=False)
@@ -257,8 +265,9 @@ class Scope:
             ScopeClosedError: The scope has ended.
         """
         attachment = Attachment(self, owner, staged=staged)
-        attachment._require_open()
-        self.attachments.append(attachment)
+        with self.registry.lock:
+            attachment._require_open()
+            self.attachments.append(attachment)
         return attachment
 
     def open_child(self, lifetime: Lifetime, name: str) -> Scope:
@@ -267,10 +276,11 @@ class Scope:
         Raises:
             ScopeClosedError: This scope has ended.
         """
-        if self.closed:
-            raise ScopeClosedError(f"The scope '{self.name}' has ended.", "Open a scope in one that is still open.")
-        child = Scope(self.registry, lifetime, name, parent=self)
-        self.children.append(child)
+        with self.registry.lock:
+            if self.closed:
+                raise ScopeClosedError(f"The scope '{self.name}' has ended.", "Open a scope in one that is still open.")
+            child = Scope(self.registry, lifetime, name, parent=self)
+            self.children.append(child)
         return child
 
     async def aclose(self) -> None:
@@ -278,27 +288,37 @@ class Scope:
 
         Scopes inside that are still open are closed first, with a warning: whoever opened them forgot them.
         """
-        if self.closed:
-            return
-        ended = list(self._end())
-        self.registry.swap(remove=[each for attachment in ended for each in attachment.end()], forget=self)
-        if self.parent is not None:
-            self.parent.children.remove(self)
+        with self.registry.lock:
+            forgotten, ended = self._end()
         for attachment in ended:
             await attachment.clean_up()
+        for scope in forgotten:
+            warnings.warn(
+                f"The scope '{scope.name}' was left open inside '{self.name}'.", ResourceWarning, stacklevel=2
+            )
 
     def chain(self) -> tuple[Scope, ...]:
         """Returns this scope and those around it, outermost first."""
         return (*self.parent.chain(), self) if self.parent else (self,)
 
-    def _end(self) -> Iterable[Attachment]:
-        self.closed = True
+    def _end(self) -> tuple[list[Scope], list[Attachment]]:
+        """Takes back everything in here; returns what was left open inside, and what has to clean up, last first."""
+        if self.closed:
+            return [], []
+        forgotten = list(self._inside())
+        scopes = [*forgotten, self]
+        ended = [attachment for scope in scopes for attachment in reversed(scope.attachments)]
+        for scope in scopes:
+            scope.closed = True
+        self.registry.swap(remove=[each for attachment in ended for each in attachment.end()], forget=self)
+        if self.parent is not None:
+            self.parent.children.remove(self)
+        return forgotten, ended
+
+    def _inside(self) -> Iterator[Scope]:
         for child in reversed(self.children):
-            warnings.warn(
-                f"The scope '{child.name}' was left open inside '{self.name}'.", ResourceWarning, stacklevel=4
-            )
-            yield from child._end()
-        yield from reversed(self.attachments)
+            yield from child._inside()
+            yield child
 
     def __del__(self) -> None:
         if not self.closed and (self.attachments or self.parent is None):
@@ -324,12 +344,13 @@ class Registry:
     Attributes:
         cleanup_deadline: How many seconds one clean-up may take.
         on_cleanup_fault: Is told of a clean-up that raised or overran.
+        lock: Held while something changes, for a change in several steps; readers never need it.
     """
 
     cleanup_deadline: float = 5.0
     on_cleanup_fault: Callable[[Attachment, CleanupFault], None] = _ignore
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     _state: _State = attrs.field(factory=_State)
-    _lock: threading.RLock = attrs.field(factory=threading.RLock)
     _identities: itertools.count[int] = attrs.field(factory=lambda: itertools.count(1))
 
     def open(self, name: str = "host") -> Scope:
@@ -347,11 +368,7 @@ class Registry:
 
     def view(self, scope: Scope) -> View:
         """Returns everything visible from a scope, from one consistent state."""
-        state = self._state
-        view = state.views.get(scope)
-        if view is None:
-            view = state.views[scope] = _render(state, scope)
-        return view
+        return _view(self._state, scope)
 
     def swap(
         self,
@@ -364,8 +381,9 @@ class Registry:
 
         Raises:
             DuplicateKeyError: Something added claims a key that somebody else holds; nothing changes.
+            ScopeClosedError: Something is added to a scope that has ended; nothing changes.
         """
-        with self._lock:
+        with self.lock:
             if remove or add or forget is not None:
                 self._state = _next_state(self._state, frozenset(remove), add, forget)
 
@@ -379,6 +397,7 @@ def _next_state(
     by_scope, claims = dict(state.by_scope), dict(state.claims)
     touched = _take_out(by_scope, claims, removed)
     for scope, contribution in added:
+        _refuse_closed(scope, contribution.owner)
         for claim in contribution.claims:
             held = claims.get((contribution.slot, claim), ())
             _refuse_duplicate(contribution, claim, scope, held)
@@ -387,7 +406,8 @@ def _next_state(
         touched.add(scope)
     if forget is not None:
         touched.add(forget)
-    views = {scope: view for scope, view in state.views.items() if touched.isdisjoint(scope.chain())}
+    seen = state.views.copy()  # readers in other threads go on adding to it
+    views = {scope: view for scope, view in seen.items() if touched.isdisjoint(scope.chain())}
     return _State(state.revision + 1, by_scope, claims, views)
 
 
@@ -416,6 +436,18 @@ def _take_out(
     return touched
 
 
+def _refuse_closed(scope: Scope, owner: Owner) -> None:
+    if scope.closed:
+        raise _ended(scope, owner)
+
+
+def _ended(scope: Scope, owner: Owner) -> ScopeClosedError:
+    return ScopeClosedError(
+        f"'{owner.name}' cannot register in the scope '{scope.name}', which has ended.",
+        "Register while the scope is open, or open a new one.",
+    )
+
+
 def _refuse_duplicate(
     contribution: Contribution[Any], claim: str, scope: Scope, held: Iterable[tuple[Scope, Contribution[Any]]]
 ) -> None:
@@ -426,12 +458,18 @@ def _refuse_duplicate(
             )
 
 
+def _view(state: _State, scope: Scope) -> View:
+    view = state.views.get(scope)
+    if view is None:
+        view = _render(state, scope)
+        if not scope.closed:  # a scope that ended would be kept alive by what it last saw
+            state.views[scope] = view
+    return view
+
+
 def _render(state: _State, scope: Scope) -> View:
     if scope not in state.by_scope and scope.parent is not None:
-        parent = state.views.get(scope.parent)
-        if parent is None:
-            parent = state.views[scope.parent] = _render(state, scope.parent)
-        return parent
+        return _view(state, scope.parent)
     effective: dict[tuple[Slot[Any], str], Contribution[Any]] = {}
     for each in itertools.chain.from_iterable(state.by_scope.get(member, ()) for member in scope.chain()):
         current = effective.get((each.slot, each.key))

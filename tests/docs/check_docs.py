@@ -1,4 +1,4 @@
-"""Checks the documentation: links and anchors lead somewhere, Python parses, every page can be reached.
+"""Checks the documentation: links and anchors lead somewhere, Python parses, every page can be reached, none is stale.
 
 Says nothing about whether what a page claims is true; examples are run elsewhere.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import attrs
+
+from docs import generate
 
 INDEX = Path("docs", "index.md")
 TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -89,6 +91,7 @@ def problems(root: Path) -> list[Problem]:
         *(problem for page in pages.values() for problem in _broken_links(root, page, pages)),
         *(problem for page in pages.values() for problem in _broken_fences(page)),
         *_unreachable(pages),
+        *_stale(root),
     ]
     return sorted(found)
 
@@ -238,6 +241,15 @@ def _reachable(pages: dict[Path, Page]) -> set[Path]:
         targets = (_target(pages[path], link) for link in links(pages[path]))
         waiting.extend(target for target in targets if target is not None and target in pages)
     return seen
+
+
+def _stale(root: Path) -> Iterator[Problem]:
+    if not (root / "docs" / "generate.py").is_file():
+        return
+    for path, difference in generate.stale(root):
+        changed = re.search(r"^@@ -(\d+)", difference, re.MULTILINE)
+        message = f"this page is not what the code says now; run `{generate.COMMAND}`\n{difference}"
+        yield Problem(path=path, number=int(changed[1]) if changed else 1, message=message)
 
 
 if __name__ == "__main__":

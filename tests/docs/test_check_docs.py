@@ -151,3 +151,14 @@ def test_the_script_prints_its_problems_and_fails(site: Path, capsys: pytest.Cap
 def test_the_script_succeeds_on_a_sound_site(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(site) == 0
     assert capsys.readouterr().out == "Documentation: 2 pages, nothing wrong.\n"
+
+
+def test_a_generated_page_that_is_stale_is_found_with_the_command_that_mends_it(site: Path) -> None:
+    write(site, "docs/generate.py", "")
+    found = complaints(site)
+    assert [each.split(":")[0] for each in found] == [
+        "docs/reference/errors.md",
+        "docs/reference/hooks.md",
+        "docs/reference/sdk.md",
+    ]
+    assert all("run `make docs`" in each for each in found)
