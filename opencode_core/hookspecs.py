@@ -1,12 +1,12 @@
 """THE CONTRACT: every hook that a plugin may implement, in the order of a run. No logic, and no hook exists elsewhere.
 
 A plugin is a module, or an object, with functions marked ``@hookimpl``. A function names the arguments it wants, all
-positional, and leaves out the others, so the contract can grow without breaking anybody. Every hook may name ``options``,
-the plugin's own validated options. A hook with ``scope`` in its signature is asked when a scope opens, and registers
-there what it has to clean up when that scope ends.
+positional, and leaves out the others, so the contract can grow without breaking anybody. Every hook may name
+``options``, the plugin's own validated options. A hook with ``scope`` in its signature is asked when a scope opens, and
+registers there what it has to clean up when that scope ends.
 
-The kernel asks one plugin at a time, so an exception is known to be this plugin's. It is kept as a diagnostic, and costs
-only what "Raises" says: everybody else goes on. Hooks that say "May be async" accept ``async def``.
+The kernel asks one plugin at a time, so an exception is known to be this plugin's. It is kept as a diagnostic, and
+costs only what "Raises" says: everybody else goes on. Hooks that say "May be async" accept ``async def``.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -113,8 +113,8 @@ def opencode_provider_adapters(options: Any, scope: PluginScope) -> Iterable[Pro
         An iterable of adapters. A name offered twice is an error.
 
     Raises:
-        Anything: The plugin failed, and contributes nothing anywhere; one that lives in a project is quarantined in this
-            Location.
+        Anything: The plugin failed, and contributes nothing anywhere; one that lives in a project is quarantined in
+            this Location.
 
     Example:
         class EchoAdapter:

@@ -42,6 +42,7 @@ from opencode_core.plugins.record import Record
 from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.roster import suggest
 from opencode_core.plugins.scope import Attachment, Contribution, Owner, Registry, Scope, View
+from opencode_core.plugins.slots import RUNTIME_HOOKS
 from opencode_core.plugins.trust import TrustStore
 from opencode_core.plugins.watch import Watcher
 from opencode_core.project import find_location, folders_of
@@ -181,6 +182,8 @@ class Host:
 
     async def tell(self, event: Event) -> None:
         """Tells plugins what happened, each once, in order; a fault of one is nobody else's."""
+        if not self.plugins.registry.holds_any(RUNTIME_HOOKS["opencode_event"]):
+            return
         views = [self.read(), *(place.read() for place in self.plugins.places)]
         await tell(views, event, on_fault=self.on_fault)
 

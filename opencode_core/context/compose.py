@@ -21,8 +21,11 @@ async def compose(view: View) -> SystemContext:
         DuplicateKeyError: Two sources have one key.
         Exception: Whatever the first producer in key order that failed raised: it is a defect of the host.
     """
+    producers = view.all(CONTEXT_PRODUCERS)
+    if not producers:  # the registry keeps plugins in key order, and lets nobody claim a key twice
+        return SystemContext(tuple([source for each in view.all(CONTEXT_SOURCES) for source in each.value]))
     entries = [_Entry(each.key, each.owner.name, each.value) for each in view.all(CONTEXT_SOURCES)]
-    entries += await _produce(view.all(CONTEXT_PRODUCERS))
+    entries += await _produce(producers)
     entries.sort(key=lambda entry: entry.key)
     _refuse_duplicates(entries)
     return combine(*(SystemContext(entry.sources) for entry in entries))

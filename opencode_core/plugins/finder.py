@@ -164,8 +164,7 @@ class Finder:
 
     def _entry_points_like(self, candidate: Candidate) -> list[Candidate]:
         path = candidate.code.path if isinstance(candidate.code, ModuleCode) else None
-        found = from_entry_points([str(path)] if path else None)
-        return [each for each in found if each.distribution == candidate.distribution]
+        return from_entry_points([str(path)] if path else None, only=candidate.distribution)
 
 
 def pick(found: Found, candidate: Candidate) -> Candidate:

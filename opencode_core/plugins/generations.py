@@ -328,7 +328,8 @@ def _detach(name: str, module: ModuleType) -> None:
 
 
 def _within(root: str) -> list[str]:
-    return [name for name in list(sys.modules) if _is_inside(name, root)]
+    inside = f"{root}."
+    return [name for name in list(sys.modules) if name == root or name.startswith(inside)]
 
 
 def _is_inside(name: str, root: str) -> bool:

@@ -20,23 +20,23 @@ DISTRIBUTION = "opencode-core"
 PLUGIN_FOLDERS = ("plugins", "plugin")
 
 
-def from_entry_points(path: Sequence[str] | None = None) -> list[Candidate]:
+def from_entry_points(path: Sequence[str] | None = None, *, only: str = "") -> list[Candidate]:
     """Returns what installed distributions declare in the group ``opencode.plugins``, by name.
 
     Args:
         path: Where to look for distributions; Python's own path when None.
+        only: The one distribution to read, when it is known; all when empty.
     """
     import importlib_metadata
 
-    if path is None:
+    if path is None and not only:
         declared = importlib_metadata.entry_points(group=ENTRY_POINT_GROUP)
         pairs = [(entry, entry.dist) for entry in declared]
     else:
-        pairs = [
-            (entry, distribution)
-            for distribution in importlib_metadata.distributions(path=list(path))
-            for entry in distribution.entry_points.select(group=ENTRY_POINT_GROUP)
-        ]
+        where = {} if path is None else {"path": list(path)}
+        named = {"name": only} if only else {}
+        first = list(importlib_metadata.distributions(**named, **where))[: 1 if only else None]
+        pairs = [(entry, each) for each in first for entry in each.entry_points.select(group=ENTRY_POINT_GROUP)]
     extra = Path(path[0]) if path else None
     found = [_from_entry_point(entry, distribution, extra) for entry, distribution in pairs]
     return sorted(found, key=lambda each: (not each.builtin, each.name, each.location))
@@ -100,7 +100,10 @@ def from_trusted_path(top: Path, contents: Mapping[Path, bytes], folder: Path) -
     """Returns a plugin of a project: a file, or a folder with an ``__init__.py``, that runs only these bytes."""
     is_package = top not in contents
     module = top / "__init__.py" if is_package else top
-    trusted = {path: content for path, content in contents.items() if path == top or path.is_relative_to(top)}
+    if is_package:
+        trusted = {path: content for path, content in contents.items() if path.is_relative_to(top)}
+    else:
+        trusted = {top: contents[top]}
     return Candidate(
         name=name_from(top.name if is_package else top.stem),
         origin="project",

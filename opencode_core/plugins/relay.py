@@ -87,7 +87,7 @@ class Hooks:
 class Relay:
     """The plugins that one host has admitted."""
 
-    _manager: pluggy.PluginManager = attrs.field(factory=lambda: _manager())
+    _manager: _Manager = attrs.field(factory=lambda: _manager())
     _tickets: itertools.count[int] = attrs.field(factory=lambda: itertools.count(1))
 
     def admit(self, plugin: object, *, name: str) -> Hooks:
@@ -112,12 +112,12 @@ class Relay:
     def _admit(self, plugin: object, name: str) -> Hooks:
         manifest = _manifest(plugin, name)
         marked, unmarked = _marked_hooks(self._manager, plugin)
-        for hook, function, options in marked:
-            _check(name, hook, function, options)
+        for each in marked:
+            _check(name, each.hook, each.function, each.options)
         _refuse_twice(name, marked)
         ticket = f"{name}#{next(self._tickets)}"
         try:
-            self._manager.register(plugin, name=ticket)
+            self._manager.register_marked(plugin, ticket, {each.attribute: each.options for each in marked})
         except ValueError as error:
             raise _not_itself(name) from error
         return Hooks(name, manifest, unmarked, ticket, self._implementations(plugin))
@@ -135,13 +135,35 @@ class Relay:
 class _Manager(pluggy.PluginManager):
     """Looks for hooks without running anything: reading a property, as some releases of pluggy do, is running code."""
 
+    _known: Mapping[str, Any] | None = None
+
+    def register_marked(self, plugin: object, name: str, known: Mapping[str, Any]) -> None:
+        """Registers a plugin whose marks were read already: reading them is most of what registering costs."""
+        self._known = known
+        try:
+            self.register(plugin, name=name)
+        finally:
+            self._known = None
+
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        if self._known is not None:
+            return self._known.get(name)
+        if inspect.ismodule(plugin):
+            return super().parse_hookimpl_opts(plugin, name) if callable(vars(plugin).get(name)) else None
         if isinstance(inspect.getattr_static(plugin, name, None), property | functools.cached_property):
             return None
         return super().parse_hookimpl_opts(plugin, name)
 
 
-def _manager() -> pluggy.PluginManager:
+@attrs.frozen(eq=False)
+class _Marked:
+    attribute: str
+    hook: str
+    function: Any
+    options: Mapping[str, Any]
+
+
+def _manager() -> _Manager:
     manager = _Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     return manager
@@ -172,34 +194,32 @@ def _manifest(plugin: object, name: str) -> PluginManifest:
     return manifest
 
 
-def _marked_hooks(
-    manager: pluggy.PluginManager, plugin: object
-) -> tuple[list[tuple[str, Any, Mapping[str, Any]]], tuple[str, ...]]:
-    marked: list[tuple[str, Any, Mapping[str, Any]]] = []
-    unmarked = []
+def _marked_hooks(manager: pluggy.PluginManager, plugin: object) -> tuple[list[_Marked], tuple[str, ...]]:
+    marked, unmarked = [], []
     for attribute in dir(plugin):
         if attribute.startswith("__"):
             continue
         options = manager.parse_hookimpl_opts(plugin, attribute)
         if options is not None:
-            marked.append((options.get("specname") or attribute, getattr(plugin, attribute), options))
+            hook = options.get("specname") or attribute
+            marked.append(_Marked(attribute, hook, getattr(plugin, attribute), options))
         elif attribute in _SIGNATURES:
             unmarked.append(attribute)
     return marked, tuple(unmarked)
 
 
-def _refuse_twice(plugin: str, marked: list[tuple[str, Any, Mapping[str, Any]]]) -> None:
+def _refuse_twice(plugin: str, marked: list[_Marked]) -> None:
     seen: set[str] = set()
-    for hook, function, _options in marked:
-        if hook in seen:
+    for each in marked:
+        if each.hook in seen:
             raise PluginContractError(
-                f"The plugin '{plugin}' implements the hook '{hook}' twice, and only one would be asked.",
+                f"The plugin '{plugin}' implements the hook '{each.hook}' twice, and only one would be asked.",
                 "Join the two functions.",
                 plugin=plugin,
-                hook=hook,
-                place=_place(function),
+                hook=each.hook,
+                place=_place(each.function),
             )
-        seen.add(hook)
+        seen.add(each.hook)
 
 
 def _unreadable(plugin: str, error: BaseException) -> PluginContractError:

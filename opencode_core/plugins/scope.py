@@ -32,9 +32,9 @@ _DEPTH: Mapping[Lifetime, int] = {"host": 0, "location": 1, "session": 2}
 _PRECEDENCE: Mapping[Rank, int] = {"core": 0, "plugin": 1, "host": 2}
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Slot(Generic[T]):
-    """One kind of contribution.
+    """One kind of contribution. Each is made once, so that finding by it compares no text.
 
     Attributes:
         name: What it is called in listings, such as ``tools``.
@@ -96,13 +96,16 @@ class Contribution(Generic[T]):
         return (_DEPTH[self.lifetime], _PRECEDENCE[rank], name, self.serial)
 
 
+_NOTHING: Mapping[str, Contribution[Any]] = MappingProxyType({})
+
+
 @attrs.frozen(eq=False)
 class View:
     """Everything that one scope can see at one moment; never changes."""
 
     revision: int
     _by_slot: Mapping[Slot[Any], tuple[Contribution[Any], ...]] = MappingProxyType({})
-    _by_key: Mapping[tuple[Slot[Any], str], Contribution[Any]] = MappingProxyType({})
+    _by_key: Mapping[Slot[Any], Mapping[str, Contribution[Any]]] = MappingProxyType({})
 
     def all(self, slot: Slot[T]) -> tuple[Contribution[T], ...]:
         """Returns the contributions in effect, in key order."""
@@ -110,7 +113,7 @@ class View:
 
     def find(self, slot: Slot[T], key: str) -> Contribution[T] | None:
         """Returns the contribution that is in effect for a key."""
-        return self._by_key.get((slot, key))
+        return self._by_key.get(slot, _NOTHING).get(key)
 
     def __iter__(self) -> Any:
         return itertools.chain.from_iterable(self._by_slot.values())
@@ -366,6 +369,10 @@ class Registry:
         """How many changes there have been."""
         return self._state.revision
 
+    def holds_any(self, slot: Slot[Any]) -> bool:
+        """Whether anybody, anywhere, contributes this kind."""
+        return any(each.slot is slot for members in self._state.by_scope.values() for each in members)
+
     def view(self, scope: Scope) -> View:
         """Returns everything visible from a scope, from one consistent state."""
         return _view(self._state, scope)
@@ -470,12 +477,14 @@ def _view(state: _State, scope: Scope) -> View:
 def _render(state: _State, scope: Scope) -> View:
     if scope not in state.by_scope and scope.parent is not None:
         return _view(state, scope.parent)
-    effective: dict[tuple[Slot[Any], str], Contribution[Any]] = {}
+    effective: dict[Slot[Any], dict[str, Contribution[Any]]] = {}
     for each in itertools.chain.from_iterable(state.by_scope.get(member, ()) for member in scope.chain()):
-        current = effective.get((each.slot, each.key))
-        if current is None or current.precedence <= each.precedence:
-            effective[each.slot, each.key] = each
-    by_slot: dict[Slot[Any], list[Contribution[Any]]] = {}
-    for slot, key in sorted(effective, key=lambda pair: (pair[0].name, pair[1])):
-        by_slot.setdefault(slot, []).append(effective[slot, key])
-    return View(state.revision, {slot: tuple(members) for slot, members in by_slot.items()}, effective)
+        members = effective.setdefault(each.slot, {})
+        current = members.setdefault(each.key, each)
+        if current is not each and current.precedence <= each.precedence:
+            members[each.key] = each
+    by_slot = {
+        slot: tuple([members[key] for key in sorted(members)])
+        for slot, members in sorted(effective.items(), key=lambda pair: pair[0].name)
+    }
+    return View(state.revision, by_slot, effective)
