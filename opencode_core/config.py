@@ -57,12 +57,14 @@ class PluginSpec:
         base: What it resolves against when it is a path.
         origin: The document that lists it, for messages.
         folder: The project folder whose document lists it; None when the person listed it.
+        name: What a host calls the plugin; empty to name it by what the entry says.
     """
 
     text: str
     base: Path
     origin: str
     folder: Path | None = None
+    name: str = ""
 
     @property
     def path(self) -> Path | None:
@@ -94,6 +96,33 @@ class PluginSettings:
     block: tuple[str, ...] = ()
     strict: bool = False
     watch: bool = False
+
+
+@attrs.frozen
+class Documents:
+    """Where settings come from: the files, or what the host says instead of them."""
+
+    config: Mapping[str, JSON] | None = attrs.field(repr=False)
+    config_dir: Path
+    environ: Mapping[str, str] = attrs.field(repr=False)
+
+    def of(self, location: Location) -> tuple[Document, ...]:
+        """Returns everything that applies in a Location, lowest priority first.
+
+        Raises:
+            ConfigError: A file is not right.
+        """
+        if self.config is not None:
+            return (document_from(self.config, base=location.directory),)
+        return read_documents(location, config_dir=self.config_dir, environ=self.environ)
+
+    def of_person(self, location: Location) -> tuple[Document, ...]:
+        """Returns what the person says, and no project.
+
+        Raises:
+            ConfigError: A file is not right.
+        """
+        return tuple(document for document in self.of(location) if document.folder is None)
 
 
 def read_documents(location: Location, *, config_dir: Path, environ: Mapping[str, str]) -> tuple[Document, ...]:

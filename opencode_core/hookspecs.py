@@ -346,8 +346,8 @@ def opencode_request(
         turn: Which turn it is for.
 
     Returns:
-        The changed request, or None. Changing ``system`` is refused: an arbitrary change cannot be compared, and
-        would break the provider's cache silently. Use a context source.
+        The request with other parameters or headers, or None. Any other change is refused: an arbitrary change of
+        what the model is told cannot be compared, and would break the provider's cache silently. Use a context source.
 
     Raises:
         Anything: The request stays as it was before this plugin.
@@ -515,7 +515,7 @@ def opencode_event(event: Event, options: Any) -> Awaitable[None] | None:
         Nothing.
 
     Raises:
-        Anything: Kept as a diagnostic; other plugins are told all the same.
+        Anything: Kept as a diagnostic, as is not returning within 5 seconds; others are told all the same.
 
     Example:
         @hookimpl

@@ -11,8 +11,6 @@ import anyio
 import attrs
 
 from opencode_core import Host
-from opencode_core.context.observe import observe
-from opencode_core.context.reconcile import initialize
 from opencode_core.model.tool import ToolCall
 from opencode_core.tools.registry import Completed, materialize
 from plugin_sdk import ContextSource, Tool, ToolOutput, hookimpl
@@ -74,8 +72,7 @@ async def run(folder: Path) -> None:
 
 async def print_baseline(host: Host) -> None:
     """Prints what a new session would be told."""
-    context = await host.context()
-    print(initialize(context, await observe(context)).text)
+    print((await host.baseline()).text)
 
 
 async def call_tool(host: Host, name: str, **arguments: str) -> None:

@@ -77,6 +77,7 @@ class PluginStatus:
         collect_seconds: How long its contribution hooks took, over all open scopes.
         also_found: Other ways by which the same plugin was found.
         folder: The project folder that it is confined to; None when it serves every Location.
+        quarantined: The open Locations that it is kept out of, because a hook failed there, sorted.
         diagnostics: What went wrong, oldest first.
     """
 
@@ -94,4 +95,5 @@ class PluginStatus:
     collect_seconds: float = 0.0
     also_found: tuple[str, ...] = ()
     folder: str | None = None
+    quarantined: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()

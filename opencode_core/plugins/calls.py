@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import anyio
 import attrs
 
 from opencode_core.errors import PluginContractError, PluginError, ToolFailure
@@ -34,7 +35,10 @@ async def change_request(
     def check(before: ProviderRequest, after: Any) -> str:
         if not isinstance(after, ProviderRequest):
             return "returned something else than a ProviderRequest or None"
-        return "" if after.system == before.system else "changed the baseline, which only context sources may do"
+        if after.system != before.system:
+            return "changed the baseline, which only context sources may do"
+        same = attrs.evolve(after, parameters=before.parameters, headers=before.headers) == before
+        return "" if same else "changed more than parameters and headers"
 
     return await _chain(view, "opencode_request", request, check, on_fault, argument="request", turn=turn)  # type: ignore[no-any-return]
 
@@ -86,15 +90,18 @@ async def answer_permission(view: View, request: PermissionRequest, *, on_fault:
     return None
 
 
-async def tell(views: Iterable[View], event: Event, *, on_fault: OnFault) -> None:
-    """Tells every plugin that one of the views shows what happened, each once."""
+async def tell(views: Iterable[View], event: Event, *, on_fault: OnFault, deadline: float = 5.0) -> None:
+    """Tells every plugin that one of the views shows what happened, each once and none for longer than the deadline."""
     slot = RUNTIME_HOOKS["opencode_event"]
     told = {each.identity: each for view in views for each in view.all(slot)}
     for contribution in sorted(told.values(), key=lambda each: each.key):
-        try:
-            await _call(contribution, event=event)
-        except _FAULTS as error:
-            on_fault(contribution, _fault(contribution, error))
+        with anyio.move_on_after(deadline) as waiting:
+            try:
+                await _call(contribution, event=event)
+            except _FAULTS as error:
+                on_fault(contribution, _fault(contribution, error))
+        if waiting.cancelled_caught:
+            on_fault(contribution, _broken(contribution, f"did not return in {deadline:g} s"))
 
 
 def pty_environment(view: View, location: Location, cwd: Path, *, on_fault: OnFault) -> dict[str, str]:

@@ -416,9 +416,13 @@ class PluginDirectory:
         self._note(self._roster.find(name), diagnostic)
 
     def _note(self, record: Record | None, diagnostic: Diagnostic) -> None:
-        if record is None:
+        if record is not None:
+            is_new = record.note(diagnostic)
+        else:
+            is_new = all(known.problem != diagnostic.problem for known in self._notices)
+        if record is None and is_new:
             self._notices.append(diagnostic)
-        if record is None or record.note(diagnostic):
+        if is_new:
             level = logging.ERROR if diagnostic.severity == "error" else logging.WARNING
             logging.getLogger("opencode.plugins").log(level, "%s %s", diagnostic.problem, diagnostic.remedy)
 

@@ -40,11 +40,18 @@ class Found:
         candidates: What may be imported.
         refused: What may not.
         is_trusted: Whether the project's own settings count.
+        ignored: The documents that say something about plugins and do not count.
     """
 
     candidates: tuple[Candidate, ...] = ()
     refused: tuple[Refused, ...] = ()
     is_trusted: bool = True
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def everything(self) -> tuple[Candidate, ...]:
+        """What may be imported and what may not."""
+        return (*self.candidates, *(each.candidate for each in self.refused))
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -91,7 +98,8 @@ class Finder:
             found += [_declared(spec, folder) for spec in specs]
             errors = [untrusted_error(each.name, folder, verdict) for each in found]
             untrusted = [Refused(candidate=each, error=error) for each, error in zip(found, errors, strict=True)]
-            return Found(refused=(*refused, *untrusted), is_trusted=False)
+            ignored = tuple(each.origin for each in own if not each.values.keys().isdisjoint(PLUGIN_KEYS))
+            return Found(refused=(*refused, *untrusted), is_trusted=False, ignored=ignored)
         contents = {file.path: file.content for file in code.files}
         known = {each.candidate.location for each in refused}
         for spec in (each for each in specs if str(each.path) not in known):
@@ -194,7 +202,7 @@ def _declared(spec: PluginSpec, folder: Path | None) -> Candidate:
     path = spec.path
     text = path.stem if path else spec.text.removeprefix(REQUIREMENT)
     return Candidate(
-        name=name_from(text),
+        name=spec.name or name_from(text),
         origin="project" if folder else "module",
         location=str(path) if path else spec.text,
         identity=f"declared:{spec.text}:{spec.origin}",

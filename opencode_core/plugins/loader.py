@@ -57,7 +57,7 @@ def from_spec(spec: PluginSpec, *, origin_folder: Path | None = None) -> Candida
         return _from_path(path, spec, origin_folder)
     module, _, attribute = spec.text.partition(":")
     return Candidate(
-        name=name_from(module.rpartition(".")[2]),
+        name=spec.name or name_from(module.rpartition(".")[2]),
         origin="module",
         location=spec.text,
         identity=_module_identity(module, attribute),
@@ -176,7 +176,7 @@ def _from_entry_point(entry: Any, distribution: Any, extra: Path | None) -> Cand
     name = str(distribution.name) if distribution is not None else ""
     identity = _module_identity(module, attribute) if extra is None else f"{extra}:{module}:{attribute}"
     return Candidate(
-        name=entry.name,
+        name=name_from(entry.name),
         origin="entry point",
         location=entry.value,
         identity=identity,
@@ -212,7 +212,7 @@ def _from_path(path: Path, spec: PluginSpec, folder: Path | None) -> Candidate:
             plugin=name,
         )
     return Candidate(
-        name=name_from(path.name if path.is_dir() else path.stem),
+        name=spec.name or name_from(path.name if path.is_dir() else path.stem),
         origin="package" if path.is_dir() else "file",
         location=str(path),
         identity=str(module.resolve()),

@@ -36,6 +36,10 @@ class Place:
         """Returns everything visible from this Location now."""
         return self.scope.read()
 
+    def open_session(self, id: str) -> Scope:
+        """Opens the scope of a session in this Location: it sees all that is here, and ends no later than it."""
+        return self.scope.open_child("session", id)
+
     def is_in(self, folder: Path | None) -> bool:
         """Whether a plugin that is confined to a folder belongs to this Location; one that is not belongs to all."""
         return folder is None or folder in self.folders

@@ -99,6 +99,7 @@ class Record:
             collect_seconds=self.collect_seconds,
             also_found=self.also_found,
             folder=str(candidate.folder) if candidate.folder else None,
+            quarantined=tuple(sorted(scope.name for scope in self.quarantined)),
             diagnostics=tuple(self.diagnostics),
         )
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import attrs
 
-from opencode_core.context.observe import observe
-from opencode_core.context.reconcile import initialize
 from opencode_core.errors import ToolFailure
 from opencode_core.host import Host
 from opencode_core.model.catalog import Catalog
@@ -70,8 +68,7 @@ class LoadedPlugin:
         Raises:
             InitializationBlockedError: A source is unavailable.
         """
-        context = await self.host.context()
-        return initialize(context, await observe(context)).text
+        return (await self.host.baseline()).text
 
     async def call(self, tool: str, **arguments: JSON) -> ToolOutput:
         """Calls a tool as the model would.

@@ -308,7 +308,7 @@ async def test_events_are_published_after_the_change_is_visible(tmp_path: Path) 
         host.events.listen(listen)
         await host.plugins.add(Saying("one"))
         await host.plugins.remove("saying")
-        await host._load_one(_candidate(bad), None)
+        await host._boarding._load_one(_candidate(bad), None)
     assert heard == [
         (PluginAdded, ["answer"], "active"),
         (PluginRemoved, [], ""),

@@ -152,7 +152,7 @@ async def test_a_host_closes_while_a_person_is_being_asked(tmp_path: Path) -> No
 
     async with anyio.create_task_group() as group:
         async with opened(tmp_path, ask_trust=Person(), cleanup_deadline=0.05) as host:
-            host._finder.ask = slowly
+            host._boarding.finder.ask = slowly
             write(file, tool_plugin("two"))
             group.start_soon(reload)
             await asked.wait()

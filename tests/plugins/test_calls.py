@@ -214,6 +214,17 @@ async def test_changing_the_baseline_is_refused(plugins: Plugins) -> None:
     assert "changed the baseline, which only context sources may do" in plugins.faults[0].problem
 
 
+@pytest.mark.parametrize(
+    "change", [{"model": "other"}, {"provider": "other"}, {"messages": ({"role": "user"},)}, {"tools": ({},)}]
+)
+async def test_changing_anything_but_parameters_and_headers_is_refused(plugins: Plugins, change: dict) -> None:
+    plugins.add("a", opencode_request=lambda request: attrs.evolve(request, **change))
+    plugins.add("b", opencode_request=lambda request: attrs.evolve(request, headers={"b": "2"}))
+    changed = await request(plugins)
+    assert changed == attrs.evolve(REQUEST, headers={"b": "2"})
+    assert "changed more than parameters and headers" in plugins.faults[0].problem
+
+
 async def test_what_is_not_a_request_is_refused(plugins: Plugins) -> None:
     plugins.add("a", opencode_request=lambda request: {"headers": {}})
     assert await request(plugins) == REQUEST
@@ -367,6 +378,19 @@ async def test_everybody_is_told_in_order_also_after_one_failed(plugins: Plugins
     await tell([plugins.view], PluginRemoved(plugin="x", generation=0), on_fault=plugins.on_fault)
     assert told == ["acme", "zeta"]
     assert plugins.blamed() == [("broken", "opencode_event"), ("exits", "opencode_event")]
+
+
+async def test_a_plugin_that_never_returns_from_an_event_is_left_behind(plugins: Plugins) -> None:
+    told: list[str] = []
+
+    async def never(event: Event) -> None:
+        await anyio.sleep_forever()
+
+    plugins.add("acme", opencode_event=never)
+    plugins.add("zeta", opencode_event=lambda event: told.append("zeta"))
+    await tell([plugins.view], Event(), on_fault=plugins.on_fault, deadline=0.01)
+    assert told == ["zeta"]
+    assert "did not return in 0.01 s" in plugins.faults[0].problem
 
 
 async def test_a_plugin_that_several_views_show_is_told_once(plugins: Plugins) -> None:

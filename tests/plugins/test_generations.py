@@ -1,5 +1,6 @@
 """New code is imported beside the old, and either stays or leaves no trace in Python's modules."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,17 @@ def reload(importer: Importer, candidate: Candidate) -> ModuleType:
         plugin = replacement.load(candidate)
         replacement.commit()
     return cast("ModuleType", plugin)
+
+
+def write_at_noon(path: Path, text: str) -> None:
+    """Write a file as if always in the same second, which is all that cached bytecode knows of it."""
+    os.utime(write(path, text), (1_000_000_000, 1_000_000_000))
+
+
+@pytest.fixture(autouse=True)
+def cached_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python keeps bytecode, whatever the environment of the tests says."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
 
 def modules(root: str) -> dict[str, ModuleType]:
@@ -173,23 +185,23 @@ def test_edits_of_the_same_size_within_one_second_are_all_seen(importer: Importe
     write(site / "acme_quick" / "__init__.py", "from . import part\nfrom .part import value\n")
     file = site / "acme_quick" / "part.py"
     candidate = of_module("acme_quick") if kind == "installed" else of_file(site / "acme_quick")
-    write(file, "value = 0\n")
+    write_at_noon(file, "value = 0\n")
     load(importer, candidate)
 
     for value in range(1, 10):
-        write(file, f"value = {value}\n")
+        write_at_noon(file, f"value = {value}\n")
         assert reload(importer, candidate).value == value
 
 
 def test_a_part_that_is_imported_late_is_seen_as_it_is_then(importer: Importer, site: Path) -> None:
     source = "def value():\n    from . import late\n    return late.value\n"
     write(site / "acme_late" / "__init__.py", source)
-    write(site / "acme_late" / "late.py", "value = 0\n")
+    write_at_noon(site / "acme_late" / "late.py", "value = 0\n")
     candidate = of_module("acme_late")
     assert load(importer, candidate).value() == 0
 
     for value in range(1, 6):
-        write(site / "acme_late" / "late.py", f"value = {value}\n")
+        write_at_noon(site / "acme_late" / "late.py", f"value = {value}\n")
         assert reload(importer, candidate).value() == value
 
 

@@ -343,8 +343,12 @@ LIFE = {
     "closure": "def make():\n    me = Thing\n    return lambda: me\nCLOSURE = make\n",
     "clean-up": "@hookimpl\ndef opencode_skills(scope):\n    scope.on_close(lambda: Thing)\n",
     "context variable": (
-        "from contextvars import ContextVar\nVAR = ContextVar('acme')\nclass Held: pass\nVAR.set(Held)\n"
-        "@hookimpl\ndef opencode_skills(scope):\n    VAR.set(Held())\n"
+        "from contextvars import ContextVar\nVAR = ContextVar('acme')\ndef held(): return Thing\nVAR.set(held)\n"
+    ),
+    "context variable in a hook": (
+        "from contextvars import ContextVar\nVAR = ContextVar('acme')\ndef held(): return Thing\n"
+        "@hookimpl\ndef opencode_skills(scope):\n    VAR.set(held)\n"
+        "@hookimpl\ndef opencode_catalog(catalog):\n    VAR.set(held)\n"
     ),
     "cycle": "class Loop: pass\nLOOP = Loop()\nLOOP.me = LOOP\n",
     "catalog": CATALOG.format(name="x"),

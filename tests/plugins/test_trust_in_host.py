@@ -288,7 +288,7 @@ async def test_reloading_sees_trust_that_was_given_elsewhere_also_for_changed_se
     data = tmp_path / "data"
 
     async with opened(tmp_path, ask_trust=Person(), data_dir=data) as host:
-        host._finder.ask = None
+        host._boarding.finder.ask = None
         write(file, tool_plugin("new"))
         write(config, json.dumps({"plugin_block": ["other"]}))
         trust_as_the_command_line_does(host, data)
@@ -299,7 +299,7 @@ async def test_reloading_sees_trust_that_was_given_elsewhere_also_for_changed_se
 
 def trust_as_the_command_line_does(host: Host, data: Path) -> None:
     location = host.location.location
-    code = Finder.read(location.root, root=location.root, documents=host._documents.of(location))
+    code = Finder.read(location.root, root=location.root, documents=host._boarding.documents.of(location))
     TrustStore(data / "trust.toml").trust(code, when="2026-01-01T00:00:00Z")
 
 
@@ -313,6 +313,27 @@ async def test_a_declared_file_goes_on_when_its_project_changed_without_new_trus
         write(file, tool_plugin("new"))
         await host.refresh()
         assert await ask(host) == "old"
+
+
+async def test_an_installed_plugin_goes_on_when_the_project_that_names_it_changed_without_new_trust(
+    tmp_path: Path,
+) -> None:
+    work, target = tmp_path / "work", tmp_path / "target"
+    write(target / "acme_kept_on.py", tool_plugin("old"))
+    distribution(target, "acme-dist", {"acme": "acme_kept_on"})
+    write(work / "opencode.json", json.dumps({"plugin": ["pip:acme-dist"]}))
+    person = Person()
+
+    class Installer:
+        async def install(self, requirement: str) -> Path:
+            return target
+
+    async with opened(work, ask_trust=person, installer=Installer()) as host:
+        person.answer = False
+        write(work / PLUGINS / "late.py", marking(tmp_path / "marker"))
+        await host.refresh()
+        assert await ask(host) == "old"
+    assert not (tmp_path / "marker").exists()
 
 
 async def test_a_declared_file_that_is_missing_in_a_trusted_project_is_refused_once(tmp_path: Path) -> None:
