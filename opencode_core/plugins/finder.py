@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +13,7 @@ from opencode_core.clock import Clock
 from opencode_core.config import Document, PluginSpec, plugin_settings
 from opencode_core.errors import PluginError, PluginNotFoundError, PluginUntrustedError
 from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, name_from
-from opencode_core.plugins.loader import from_entry_points, from_project, from_spec, from_trusted_path
+from opencode_core.plugins.loader import from_entry_points, from_project, from_spec, from_trusted_path, locate
 from opencode_core.plugins.packages import Installer
 from opencode_core.plugins.project_code import ProjectCode, Refusal, read_project_code
 from opencode_core.plugins.trust import Changed, Trusted, TrustStore, Unknown, untrusted_error
@@ -103,7 +104,7 @@ class Finder:
         contents = {file.path: file.content for file in code.files}
         known = {each.candidate.location for each in refused}
         for spec in (each for each in specs if str(each.path) not in known):
-            await self._add(spec, found, refused, folder=folder, contents=contents)
+            await self._add(spec, found, refused, folder=folder, root=root, contents=contents)
         return Found(candidates=tuple(found), refused=tuple(refused))
 
     def admits(self, document: Document) -> bool:
@@ -147,6 +148,7 @@ class Finder:
         refused: list[Refused],
         *,
         folder: Path | None = None,
+        root: Path | None = None,
         contents: Mapping[Path, bytes] | None = None,
     ) -> None:
         try:
@@ -155,6 +157,7 @@ class Finder:
             elif folder is not None and contents is not None and spec.path is not None:
                 found.append(_trusted_file(spec, spec.path, contents, folder))
             else:
+                _refuse_unhashed(spec, root)
                 found.append(from_spec(spec, origin_folder=folder))
         except PluginError as error:
             refused.append(Refused(candidate=_declared(spec, folder), error=error))
@@ -220,6 +223,20 @@ def _trusted_file(spec: PluginSpec, path: Path, contents: Mapping[Path, bytes], 
             plugin=name_from(path.stem),
         )
     return from_trusted_path(path, contents, folder)
+
+
+def _refuse_unhashed(spec: PluginSpec, root: Path | None) -> None:
+    """Refuses a module that a project names and that lies in the project: as a path, its code would be hashed."""
+    module = spec.text.partition(":")[0]
+    file = None if root is None else locate(module)
+    if root is None or file is None or file.is_relative_to(Path(sys.prefix).resolve()):
+        return
+    if file.is_relative_to(root.resolve()):
+        raise PluginUntrustedError(
+            f"The plugin '{name_from(module)}' is refused: '{module}' is code of the project that trust does not cover.",
+            f"Name it by its path in {spec.origin}, so that what you trust is what runs.",
+            plugin=name_from(module),
+        )
 
 
 def _refused_file(refusal: Refusal, folder: Path) -> Refused:
