@@ -233,7 +233,7 @@ def _refuse_unhashed(spec: PluginSpec, root: Path | None) -> None:
         return
     if file.is_relative_to(root.resolve()):
         raise PluginUntrustedError(
-            f"The plugin '{name_from(module)}' is refused: '{module}' is code of the project that trust does not cover.",
+            f"The plugin '{name_from(module)}' is refused: '{module}' is code of the project, not covered by trust.",
             f"Name it by its path in {spec.origin}, so that what you trust is what runs.",
             plugin=name_from(module),
         )

@@ -428,11 +428,10 @@ async def test_an_installed_plugin_that_a_project_names_is_confined_to_it(tmp_pa
 
 
 async def test_a_module_that_a_project_names_and_holds_itself_is_refused_even_when_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, site: Path
 ) -> None:
-    write(tmp_path / "helper_of_project.py", marking(tmp_path / "marker"))
+    write(site / "helper_of_project.py", marking(tmp_path / "marker"))
     write(tmp_path / "opencode.json", json.dumps({"plugin": ["helper_of_project"]}))
-    monkeypatch.syspath_prepend(tmp_path)
 
     async with opened(tmp_path, ask_trust=Person()) as host:
         status = host.plugins.get("helper_of_project")
