@@ -183,9 +183,9 @@ def _swap(registry: Registry, staged: Sequence[Staged], old: Sequence[Attachment
 
 def _refuse_same_name(record: Record, scope: Scope) -> None:
     """Two plugins of one name would share one place in every order, and hide each other."""
-    owner, own = record.candidate.owner, list(record.attachments.values())
-    others = [each for part in scope.chain() for each in part.attachments if each.owner == owner and not each.staged]
-    if any(each not in own for each in others):
+    name, owner, own = record.name, record.candidate.owner, record.attachments.values()
+    named = [each for part in scope.chain() for each in part.attachments if each.owner.name == name]
+    if any(each.owner == owner and not each.staged and each not in own for each in named):
         raise PluginContractError(
             f"Another plugin that is called '{record.name}' serves '{scope.name}' already.",
             f"Rename one of them; the one at '{record.candidate.location}' contributes nothing there.",

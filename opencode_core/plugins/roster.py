@@ -20,9 +20,10 @@ class Roster:
     """Every plugin that was found, whatever became of it."""
 
     _records: dict[str, Record] = attrs.field(factory=dict, init=False)
+    _in_order: tuple[Record, ...] = attrs.field(default=(), init=False)
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(sorted(self._records.values(), key=lambda each: (not each.candidate.builtin, each.name, each.id)))
+        return iter(self._in_order)
 
     def draft(self, candidate: Candidate, state: PluginState = "failed") -> Record:
         """Makes the record of a plugin that is not entered yet; numbered, when another one keeps the name."""
@@ -35,10 +36,12 @@ class Roster:
     def enter(self, record: Record) -> None:
         """Enters a plugin, in the place of one that gave way to it."""
         self._records[record.id] = record
+        self._sort()
 
     def strike(self, record: Record) -> None:
         """Forgets a plugin."""
         self._records.pop(record.id, None)
+        self._sort()
 
     def find(self, name: str) -> Record | None:
         """Returns the plugin of that name, or None when there is none or there are several."""
@@ -90,6 +93,10 @@ class Roster:
             "Rename one of them; the first one stays.",
             plugin=record.name,
         )
+
+    def _sort(self) -> None:
+        records = self._records.values()
+        self._in_order = tuple(sorted(records, key=lambda each: (not each.candidate.builtin, each.name, each.id)))
 
     def _ids(self, name: str) -> list[str]:
         """Returns the plugins of a name, without those that were numbered because the name was taken."""
