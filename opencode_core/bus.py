@@ -26,7 +26,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Bus(Generic[T]):
     """Delivers each event to every subscription and listener of this moment.
 
@@ -132,7 +132,7 @@ class Bus(Generic[T]):
         self._listeners.pop(number, None)
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Subscription(Generic[E]):
     """An async iterator of events, and the context manager that ends it.
 

@@ -157,7 +157,13 @@ def read_documents(location: Location, *, config_dir: Path, environ: Mapping[str
 
 
 def document_from(values: Mapping[str, JSON], *, base: Path, origin: str = "the host's config argument") -> Document:
-    """Settings that a host hands over; nothing in them is substituted."""
+    """Settings that a host hands over; nothing in them is substituted.
+
+    Raises:
+        ConfigError: They are not a mapping.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{origin[0].upper()}{origin[1:]} is a '{type(values).__name__}'.", "Hand over a mapping.")
     return Document(origin=origin, base=base, folder=None, values=dict(values))
 
 

@@ -19,6 +19,7 @@ import attrs
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from opencode_core.errors import ControlError, OpencodeError
+from opencode_core.plugins.diagnostics import sentence, words
 from opencode_core.plugins.directory import PluginDirectory
 
 MOST_BYTES = 64 * 1024
@@ -38,7 +39,7 @@ _log = logging.getLogger("opencode.control")
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What one running host said to a reload."""
+    """What one running host said to a reload, or why it said nothing."""
 
     process: int
     directory: str
@@ -79,27 +80,38 @@ async def serve_control(
 
 
 async def _handle(plugins: PluginDirectory, directory: str, stream: anyio.abc.SocketStream) -> None:
-    async with stream:
-        with suppress(*_BROKEN):
-            request = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
-            await stream.send(json.dumps(await _reload(plugins, directory, request)).encode() + b"\n")
+    try:
+        async with stream:
+            with suppress(*_BROKEN):
+                request = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
+                await stream.send(json.dumps(await _reload(plugins, directory, request)).encode() + b"\n")
+    except Exception:  # one conversation is not worth the host
+        _log.warning("A conversation on the control socket failed.", exc_info=True)
 
 
 async def reload_everywhere(name: str, folder: Path, *, patience: float = 30.0) -> AsyncIterator[Answer]:
     """Asks every running host of this person to reload a plugin, and yields what each says.
 
-    Raises:
-        ControlError: A host is there and does not answer.
+    A host that does not answer is one with a problem; the others are asked all the same.
     """
     for path in _sockets(folder):
+        process = _process_of(path)
         try:
-            stream = await anyio.connect_unix(path)
-        except (ConnectionRefusedError, FileNotFoundError):  # its process was killed: nobody listens any more
-            path.unlink(missing_ok=True)
+            answer = await _ask(name, path, patience)
+        except FileNotFoundError:  # it closed just now
             continue
-        except OSError as error:
-            raise ControlError(f"The host at '{path}' cannot be reached: {error.strerror}.", "Restart it.") from error
-        yield await _ask(stream, name, path, patience)
+        except ControlError as error:
+            if isinstance(error.__cause__, ConnectionRefusedError) and process and not _is_running(process):
+                path.unlink(missing_ok=True)  # it was killed: nobody will listen any more
+                continue
+            answer = Answer(
+                process=process,
+                directory="an unknown directory",
+                generation=0,
+                problem=error.problem,
+                remedy=error.remedy,
+            )
+        yield answer
 
 
 def _make_room(folder: Path) -> None:
@@ -111,15 +123,36 @@ def _sockets(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.sock")) if folder.is_dir() else []
 
 
-async def _ask(stream: anyio.abc.SocketStream, name: str, path: Path, patience: float) -> Answer:
-    async with stream:
-        try:
-            with anyio.fail_after(patience):
+def _process_of(path: Path) -> int:
+    """Returns the process that a socket's name tells of; 0 when it tells of none."""
+    number, _dash, _rest = path.name.partition("-")
+    return int(number) if number.isascii() and number.isdecimal() else 0
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is there, and somebody else's
+        return True
+    return True
+
+
+async def _ask(name: str, path: Path, patience: float) -> Answer:
+    try:
+        with anyio.fail_after(patience):
+            async with await anyio.connect_unix(path) as stream:
                 await stream.send(json.dumps({"reload": name}).encode() + b"\n")
                 said = json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", MOST_BYTES))
                 return Answer(**said)
-        except (TimeoutError, TypeError, *_BROKEN) as error:
-            raise ControlError(f"The host at '{path}' did not answer.", "Restart it.") from error
+    except FileNotFoundError:
+        raise
+    except (TimeoutError, TypeError, *_BROKEN) as error:  # a timeout is an OSError too
+        raise ControlError(f"The host at '{path}' did not answer.", "Restart it.") from error
+    except OSError as error:
+        remedy = "Restart it; if that process is no host, delete the file."
+        raise ControlError(f"The host at '{path}' cannot be reached: {error.strerror}.", remedy) from error
 
 
 async def _reload(plugins: PluginDirectory, directory: str, request: Any) -> dict[str, Any]:
@@ -127,9 +160,15 @@ async def _reload(plugins: PluginDirectory, directory: str, request: Any) -> dic
     said: dict[str, Any] = {"process": os.getpid(), "directory": directory, "generation": 0}
     try:
         status = await plugins.reload(name)
-    except OpencodeError as error:
+    except Exception as error:  # whatever it is, it is answered
         with suppress(OpencodeError):
             said["generation"] = plugins.get(name).generation
-        words = {"problem": error.problem, "remedy": error.remedy, "place": str(error.place or "")}
-        return {**said, **{key: text[:MOST_CHARACTERS] for key, text in words.items()}}
+        return {**said, **{key: text[:MOST_CHARACTERS] for key, text in _told(error).items()}}
     return {**said, "generation": status.generation}
+
+
+def _told(error: Exception) -> dict[str, str]:
+    problem, remedy = words(error)
+    if isinstance(error, OpencodeError):
+        return {"problem": problem, "remedy": remedy, "place": str(error.place or "")}
+    return {"problem": sentence(problem), "remedy": "Try again, or restart the host."}

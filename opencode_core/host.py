@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from opencode_core.context.compose import compose
 from opencode_core.context.observe import observe
 from opencode_core.context.reconcile import initialize
 from opencode_core.control import serve_control
-from opencode_core.errors import PluginError
+from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import Baseline, SystemContext
 from opencode_core.model.event import CatalogUpdated, Event
@@ -45,7 +45,7 @@ from opencode_core.project import find_location
 Plugins = Mapping[str, object] | Iterable[object]
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Host:
     """An open host: its plugins, its Locations, its events. Made by `Host.open`.
 
@@ -125,7 +125,9 @@ class Host:
                 await group.start(serve_control, host.plugins, str(location.directory), data / "hosts")
             if settings.watch if watch is None else watch:
                 hot = HotReload(directory=host.plugins, boarding=host._boarding)
-                watcher = Watcher(paths=hot.watched, on_change=hot.on_files, moved=host.plugins.next_change)
+                watcher = Watcher(
+                    paths=hot.watched, on_change=hot.on_files, on_fault=hot.on_fault, moved=host.plugins.next_change
+                )
                 await group.start(watcher.run)
             yield host
 
@@ -236,6 +238,7 @@ class Host:
             await self.plugins.open_place(place)
             for part in survey.found.values():
                 await self._boarding.board(part, place)
+            self._boarding.warn_about_names(place)
         except BaseException:
             async with self._closing(place):
                 raise
@@ -247,7 +250,8 @@ class Host:
             yield place
         finally:
             with anyio.CancelScope(shield=True):
-                await self.plugins.close_place(place)
+                with suppress(ScopeClosedError):  # the host closed meanwhile, and the Location with it
+                    await self.plugins.close_place(place)
                 await place.scope.aclose()
 
     def _on_catalog(self, location: Location) -> Any:
@@ -257,9 +261,11 @@ class Host:
         return publish
 
     async def _close(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await self.plugins.aclose()
-        self.events.close()
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.plugins.aclose()
+        finally:
+            self.events.close()
 
 
 @asynccontextmanager
@@ -285,6 +291,8 @@ async def _background() -> AsyncIterator[anyio.abc.TaskGroup]:
 
 
 def _handed_over(plugins: Plugins, base: Path) -> tuple[list[Candidate], list[PluginSpec]]:
+    if isinstance(plugins, (str, bytes, Path)):
+        raise ConfigError("The argument 'plugins' is one text, not a list of plugins.", "Put it in a list.")
     pairs = plugins.items() if isinstance(plugins, Mapping) else ((None, each) for each in plugins)
     objects, specs = [], []
     for name, each in pairs:

@@ -36,7 +36,7 @@ _SPAN = (_MASK + 1) // _PER_MILLISECOND
 _TOLERANCE = 24 * 60 * 60 * 1000
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Ids:
     """Makes ids for one process, strictly increasing, or decreasing, also when the clock goes back.
 

@@ -16,7 +16,7 @@ from opencode_core.model.json import JSON
 __all__ = ["parse", "parse_object", "place_of"]
 
 _DEEPEST = 100
-_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*(?s:.*?)\*/)*+")
+_BLANK = re.compile(r"[ \t\r\n]+|//[^\r\n]*|/\*(?s:.*?)\*/")
 
 
 def parse(text: str, file: str) -> JSON:
@@ -121,8 +121,8 @@ class _Reader:
 
     def peek(self) -> str:
         """The next character that is not blank or comment; empty at the end."""
-        blank = _BLANK.match(self.text, self.at)
-        self.at = blank.end() if blank else self.at
+        while blank := _BLANK.match(self.text, self.at):
+            self.at = blank.end()
         return self.text[self.at : self.at + 1]
 
     def fail_scalar(self, exc: json.JSONDecodeError) -> NoReturn:

@@ -54,7 +54,8 @@ def leave_quietly() -> None:
 
 
 def _sentence(what: str, place: object) -> str:
-    return f"{one_line(what)} ({one_line(place)})" if place else one_line(what)
+    is_said = not place or str(place) in what
+    return one_line(what) if is_said else f"{one_line(what)} ({one_line(place)})"
 
 
 def _words(error: BaseException, call: Call) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import anyio
 import attrs
 
-from opencode_core.errors import DuplicateKeyError
+from opencode_core.errors import ContextError, DuplicateKeyError
 from opencode_core.model.context import ContextSource, SystemContext, combine
 from opencode_core.plugins.scope import Contribution, View
 from opencode_core.plugins.slots import CONTEXT_PRODUCERS, CONTEXT_SOURCES, ContextProducer
@@ -45,7 +46,7 @@ async def _produce(producers: Sequence[Contribution[ContextProducer]]) -> list[_
     async def produce(contribution: Contribution[ContextProducer]) -> None:
         key, owner = contribution.key, contribution.owner.name
         try:
-            produced[key] = _Entry(key, owner, tuple(await contribution.value()))
+            produced[key] = _Entry(key, owner, await _sources(contribution))
         except Exception as error:
             error.add_note(f"This happened while the context entry '{key}' of '{owner}' was produced.")
             failures[key] = error
@@ -56,6 +57,17 @@ async def _produce(producers: Sequence[Contribution[ContextProducer]]) -> list[_
     if failures:
         raise failures[min(failures)]
     return list(produced.values())
+
+
+async def _sources(contribution: Contribution[ContextProducer]) -> tuple[ContextSource[Any], ...]:
+    answer: Any = contribution.value()
+    sources = tuple(await answer) if inspect.isawaitable(answer) else answer
+    if isinstance(sources, tuple) and all(isinstance(each, ContextSource) for each in sources):
+        return sources
+    raise ContextError(
+        f"The context entry '{contribution.key}' of '{contribution.owner.name}' did not produce context sources.",
+        "Make it an async function that returns an iterable of ContextSource.",
+    )
 
 
 def _refuse_duplicates(entries: Iterable[_Entry]) -> None:

@@ -46,6 +46,8 @@ class PluginFailed(PluginEvent):
     remedy: str
     hook: str | None = None
     scope: str = ""
+    file: str | None = None
+    line: int | None = None
 
 
 @attrs.frozen(kw_only=True)

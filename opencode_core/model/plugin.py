@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 Severity: TypeAlias = Literal["error", "warning"]
-PluginState: TypeAlias = Literal["active", "failed", "blocked", "untrusted", "removed"]
+PluginState: TypeAlias = Literal["active", "quarantined", "failed", "blocked", "untrusted", "removed"]
 OriginKind: TypeAlias = Literal["entry point", "module", "file", "package", "project", "host"]
 
 
@@ -64,7 +64,7 @@ class PluginStatus:
 
     Attributes:
         name: Its name.
-        state: What became of it.
+        state: What became of it; ``quarantined`` or ``blocked`` when every open Location keeps it out.
         origin: How it was found.
         location: Where its code is: a file, a module, or what the host handed over.
         builtin: Whether it comes with the kernel's own distribution.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
 from opencode_core.config import Documents, PluginSettings, PluginSpec, plugin_settings
-from opencode_core.errors import ConfigError, PluginError, PluginUntrustedError
+from opencode_core.errors import ConfigError, PluginError, PluginNotFoundError, PluginUntrustedError
 from opencode_core.model.location import Location
 from opencode_core.plugins.candidate import Candidate, FileCode
 from opencode_core.plugins.directory import PluginDirectory
@@ -30,7 +31,7 @@ class Survey:
     settings: PluginSettings
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Boarding:
     """Who comes aboard a host.
 
@@ -75,10 +76,11 @@ class Boarding:
             folder: await self.finder.in_folder(folder, root=location.root, documents=documents)
             for folder in folders_of(location)
         }
+        settings = plugin_settings(filter(self.finder.admits, documents))
         for folder, part in found.items():
             if part.ignored:
                 self.directory.warn("", *_ignored(folder, part.ignored))
-        return Survey(location, found, plugin_settings(filter(self.finder.admits, documents)))
+        return Survey(location, found, settings)
 
     async def board(self, found: Found, place: Place | None = None) -> None:
         """Loads what was found and keeps a list of what is refused or blocked; what is aboard already stays as it is.
@@ -161,7 +163,8 @@ class Boarding:
     async def _match(self, folder: Path, found: Found, place: Place) -> None:
         for entry in self.directory.entries():
             if entry.candidate.folder == folder and _is_gone(entry.candidate, found):
-                await self.directory.remove(entry.id)
+                with suppress(PluginNotFoundError):  # somebody else saw that it is gone
+                    await self.directory.remove(entry.id)
         await self.board(found, place)
 
     def _check_names(self, found: Iterable[Found]) -> None:
@@ -174,6 +177,15 @@ class Boarding:
                 if name not in names:
                     hint = suggest(name, names)
                     raise ConfigError(f"The setting '{key}' names the plugin '{name}', which was not found.", hint)
+
+    def warn_about_names(self, place: Place) -> None:
+        """Says which names in the lists of a trusted project are no plugin's; the person's own are refused earlier."""
+        names = {status.name for status in self.directory.list()}
+        for name in sorted({*(place.settings.allow or ()), *place.settings.block} - names):
+            problem = (
+                f"The settings of the project '{place.location.root}' name the plugin '{name}', which was not found."
+            )
+            self.directory.warn(name, problem, suggest(name, names))
 
     def warn_about_options(self) -> None:
         """Says which options are configured for a plugin that is not aboard.

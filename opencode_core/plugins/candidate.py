@@ -99,3 +99,8 @@ def name_from(text: str) -> str:
     """Returns the plugin name that a file, a folder, a module or a class suggests."""
     name = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
     return name[:64] or "plugin"
+
+
+def masked(text: str) -> str:
+    """Returns a text for people, without the user name and password of an address in it."""
+    return re.sub(r"//[^/@\s]+@", "//***@", text)

@@ -11,6 +11,7 @@ import attrs
 from opencode_core.clock import Clock
 from opencode_core.config import PluginSettings
 from opencode_core.errors import PluginError
+from opencode_core.model.plugin import PluginState
 from opencode_core.plugins.admission import Staged, catalog_edits, make_generation, show, stage
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.generations import Importer
@@ -23,7 +24,7 @@ from opencode_core.plugins.scope import Attachment, Registry, Scope
 OnFault: TypeAlias = Callable[[Record, PluginError, str], None]
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Changes:
     """How plugins arrive, are replaced and leave. One at a time: the caller sees to that.
 
@@ -196,9 +197,20 @@ class Changes:
         return make_generation(record, candidate, load, relay=self.relay, settings=self.settings, clock=self.clock)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Coming:
     """What new generations would contribute, and where they are kept out as the old ones were."""
 
     staged: list[Staged] = attrs.field(factory=list)
     still_out: list[tuple[Record, Scope, PluginError]] = attrs.field(factory=list)
+
+
+def state_in(record: Record, places: Iterable[Place]) -> PluginState:
+    """Returns what became of a plugin, as people see it who look at these Locations."""
+    own = [place for place in places if place.is_in(record.candidate.folder)]
+    if record.state != "active" or not own:
+        return record.state
+    admitting = [place for place in own if place.admits(record.candidate)]
+    if not admitting:
+        return "blocked"
+    return "quarantined" if all(place.scope in record.quarantined for place in admitting) else "active"

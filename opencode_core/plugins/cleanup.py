@@ -1,4 +1,7 @@
-"""Runs clean-ups, each under a deadline that nobody can talk it out of. Knows no plugin."""
+"""Runs clean-ups, each under a deadline. Knows no plugin.
+
+Only one that shields itself from cancellation outstays it: what runs in the event loop cannot be abandoned.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def hook_error(plugin: str, hook: str, error: BaseException) -> PluginError:
         return error
     problem, remedy = words(error)
     return PluginHookError(
-        f"The hook '{hook}' of the plugin '{plugin}' raised: {problem}",
+        sentence(f"The hook '{hook}' of the plugin '{plugin}' raised: {problem}"),
         remedy or "Fix the hook, or block the plugin.",
         plugin=plugin,
         hook=hook,
@@ -50,7 +50,7 @@ def import_error(plugin: str, error: BaseException, *, file: str = "") -> Plugin
     if isinstance(error, SyntaxError):
         problem = f"SyntaxError: {error.msg}"
     return PluginImportError(
-        f"The plugin '{plugin}' could not be imported: {problem}",
+        sentence(f"The plugin '{plugin}' could not be imported: {problem}"),
         remedy or _import_remedy(error),
         plugin=plugin,
         place=place,
@@ -79,8 +79,14 @@ def words(error: BaseException) -> tuple[str, str]:
     return (f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}."), ""
 
 
+def sentence(text: str) -> str:
+    """Ends a text that somebody else wrote as a sentence, so that the next one can follow it."""
+    return text if text.rstrip().endswith((".", "!", "?", ":")) else f"{text.rstrip()}."
+
+
 def _is_machinery(filename: str) -> bool:
-    return filename.startswith((_KERNEL, "<frozen importlib"))
+    """Whether a frame is nobody's file: the kernel's, Python's import system's, or code that a library generated."""
+    return filename.startswith((_KERNEL, "<"))
 
 
 def _import_remedy(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from opencode_core.model.event import PluginAdded, PluginEvent, PluginFailed, Pl
 from opencode_core.model.plugin import Diagnostic, PluginState, PluginStatus
 from opencode_core.plugins.admission import options_in
 from opencode_core.plugins.candidate import Candidate, ObjectCode
-from opencode_core.plugins.changes import Changes
+from opencode_core.plugins.changes import Changes, state_in
 from opencode_core.plugins.cleanup import CleanupFault
 from opencode_core.plugins.diagnostics import diagnose
 from opencode_core.plugins.loader import from_object
@@ -38,7 +38,7 @@ SLOW_IMPORT = 0.5
 """Seconds after which the import of a plugin is named as what makes the start slow."""
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class PluginDirectory:
     """What ``Host.plugins`` is.
 
@@ -85,7 +85,7 @@ class PluginDirectory:
 
     def list(self) -> tuple[PluginStatus, ...]:
         """Returns every plugin that was found, builtins first, then by name."""
-        return tuple(record.status() for record in self._roster)
+        return tuple(self._status(record) for record in self._roster)
 
     def get(self, name: str) -> PluginStatus:
         """Returns one plugin.
@@ -93,7 +93,7 @@ class PluginDirectory:
         Raises:
             PluginNotFoundError: No plugin has that name.
         """
-        return self._roster.require(name).status()
+        return self._status(self._roster.require(name))
 
     def implementing(self, hook: str, place: Place) -> tuple[tuple[str, Hooks, Any], ...]:
         """Returns the plugins that have a hook, in order: the name, the hooks to ask, the options in that Location.
@@ -124,7 +124,7 @@ class PluginDirectory:
             await self.next_change()
         if record.state != "active":
             raise _why_not_active(record)
-        return record.status()
+        return self._status(record)
 
     async def add(self, plugin: object, *, name: str | None = None) -> PluginStatus:
         """Adds a plugin that the host made itself: a module, or any object with hooks.
@@ -169,6 +169,7 @@ class PluginDirectory:
             try:
                 candidates = [await self.find_again(each.candidate) for each in group]
                 self._require_open()
+                self._refuse_blocked(candidates)
                 ended += await self._changes.replace(group, candidates)
             except PluginError as error:
                 self._fail(next((each for each in group if each.name == error.plugin), record), error)
@@ -177,7 +178,7 @@ class PluginDirectory:
                 self._warn_about(member)
                 event = PluginReloaded if member.last_number > 1 else PluginAdded
                 self._happened.append(event(plugin=member.name, generation=member.last_number))
-        return record.status()
+        return self._status(record)
 
     # What the host does
 
@@ -193,6 +194,10 @@ class PluginDirectory:
             ScopeClosedError: The host has closed.
         """
         async with self._change():
+            known = self._roster.same_code(candidate)
+            if quarantine and known is not None and known.generation is not None:  # found twice at the same moment
+                self.found_again(candidate)
+                return self._status(known)
             record = self._roster.draft(candidate)
             try:
                 self._refuse_second(record)
@@ -203,11 +208,11 @@ class PluginDirectory:
                 self._fail(record, error)
                 if not quarantine or self.settings.strict:
                     raise
-                return record.status()
+                return self._status(record)
             self._roster.enter(record)
             self._warn_about(record)
             self._happened.append(PluginAdded(plugin=record.name, generation=record.last_number))
-        return record.status()
+        return self._status(record)
 
     async def refuse(self, candidate: Candidate, state: PluginState, error: PluginError | None = None) -> None:
         """Keeps a plugin that is not to be imported in the list, with the reason; what runs of it goes on."""
@@ -261,13 +266,15 @@ class PluginDirectory:
         with anyio.move_on_after(self.registry.cleanup_deadline):
             async with self._changing:  # lets a change that is under way end; further ones are refused
                 pass
-        for place in reversed(self._changes.places):
-            await place.scope.aclose()
-        await self.host_scope.aclose()
-        for record in self._roster:
-            if record.generation is not None:
-                self._changes.relay.dismiss(record.generation.hooks)
-        self._changes.importer.close()
+        try:
+            for place in reversed(self._changes.places):
+                await place.scope.aclose()
+            await self.host_scope.aclose()
+        finally:
+            for record in self._roster:
+                if record.generation is not None:
+                    self._changes.relay.dismiss(record.generation.hooks)
+            self._changes.importer.close()
 
     def report(self, name: str, error: PluginError, *, scope: str = "host") -> None:
         """Keeps what went wrong with a plugin while it was in use, and says so once."""
@@ -354,6 +361,14 @@ class PluginDirectory:
         if record.id != record.candidate.id and self._roster.find(record.candidate.id) is not None:
             raise self._roster.same_name(record)
 
+    def _refuse_blocked(self, candidates: Iterable[Candidate]) -> None:
+        """Refuses what the person, or every Location that it would serve, keeps out, before any of it is imported."""
+        for candidate in candidates:
+            own = [place for place in self._changes.places if place.is_in(candidate.folder)]
+            is_kept_out = candidate.folder is not None and not any(place.admits(candidate) for place in own)
+            if is_blocked(candidate, self.settings) or is_kept_out:
+                raise _blocked(PluginReloadError, candidate.name)
+
     def _refuse_second(self, record: Record) -> None:
         if record.id != record.candidate.id:
             raise self._roster.same_name(record)
@@ -380,8 +395,13 @@ class PluginDirectory:
             remedy=diagnostic.remedy,
             hook=diagnostic.hook,
             scope=scope,
+            file=diagnostic.file,
+            line=diagnostic.line,
         )
         self._happened.append(event)
+
+    def _status(self, record: Record) -> PluginStatus:
+        return attrs.evolve(record.status(), state=state_in(record, self._changes.places))
 
     def _wake(self) -> None:
         self._changed.set()

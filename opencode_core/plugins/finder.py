@@ -12,7 +12,7 @@ import attrs
 from opencode_core.clock import Clock
 from opencode_core.config import Document, PluginSpec, plugin_settings
 from opencode_core.errors import PluginError, PluginNotFoundError, PluginUntrustedError
-from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, name_from
+from opencode_core.plugins.candidate import Candidate, FileCode, ModuleCode, masked, name_from
 from opencode_core.plugins.loader import from_entry_points, from_project, from_spec, from_trusted_path, locate
 from opencode_core.plugins.packages import Installer
 from opencode_core.plugins.project_code import ProjectCode, Refusal, read_project_code
@@ -55,7 +55,7 @@ class Found:
         return (*self.candidates, *(each.candidate for each in self.refused))
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Finder:
     """Where a host looks for plugins.
 
@@ -153,6 +153,7 @@ class Finder:
     ) -> None:
         try:
             if spec.text.startswith(REQUIREMENT):
+                _refuse_local_requirement(spec, folder)
                 found += await self._installed(spec.text.removeprefix(REQUIREMENT).strip(), folder)
             elif folder is not None and contents is not None and spec.path is not None:
                 found.append(_trusted_file(spec, spec.path, contents, folder))
@@ -167,7 +168,7 @@ class Finder:
         found = [attrs.evolve(each, folder=folder) for each in from_entry_points([str(target)])]
         if not found:
             raise PluginNotFoundError(
-                f"The distribution 'pip:{requirement}' declares no plugin.",
+                f"The distribution 'pip:{masked(requirement)}' declares no plugin.",
                 "It needs an entry point in the group 'opencode.plugins'.",
                 plugin=name_from(requirement),
             )
@@ -203,11 +204,11 @@ def pick(found: Found, candidate: Candidate) -> Candidate:
 def _declared(spec: PluginSpec, folder: Path | None) -> Candidate:
     """Returns a plugin that is named but not looked at."""
     path = spec.path
-    text = path.stem if path else spec.text.removeprefix(REQUIREMENT)
+    text = path.stem if path else spec.text.removeprefix(REQUIREMENT).partition("@")[0]
     return Candidate(
         name=spec.name or name_from(text),
         origin="project" if folder else "module",
-        location=str(path) if path else spec.text,
+        location=str(path) if path else masked(spec.text),
         identity=f"declared:{spec.text}:{spec.origin}",
         code=FileCode(path=path) if path else ModuleCode(module=spec.text),
         folder=folder,
@@ -223,6 +224,18 @@ def _trusted_file(spec: PluginSpec, path: Path, contents: Mapping[Path, bytes], 
             plugin=name_from(path.stem),
         )
     return from_trusted_path(path, contents, folder)
+
+
+def _refuse_local_requirement(spec: PluginSpec, folder: Path | None) -> None:
+    """Refuses a requirement of a project that is a path: its code would be installed without being hashed."""
+    requirement = spec.text.removeprefix(REQUIREMENT).strip()
+    target = requirement.partition("@")[2].strip() if "@" in requirement else requirement
+    if folder is not None and (target.startswith((".", "/", "~", "-", "file:")) or "\\" in target):
+        raise PluginUntrustedError(
+            f"The plugin '{name_from(requirement)}' is refused: a project may not have a local path installed.",
+            f"Name it by its path in {spec.origin}, without 'pip:', so that what you trust is what runs.",
+            plugin=name_from(requirement),
+        )
 
 
 def _refuse_unhashed(spec: PluginSpec, root: Path | None) -> None:

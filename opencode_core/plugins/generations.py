@@ -30,7 +30,7 @@ MODULE_PREFIX = "opencode_plugin_"
 STAMP = "__opencode_plugin__"
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Importer:
     """Imports plugins for one host.
 
@@ -51,9 +51,8 @@ class Importer:
         """Takes file plugins out of Python's sight again; twice is harmless."""
         sys.meta_path[:] = [each for each in sys.meta_path if each is not self._fresh and each is not self._files]
         sys.path[:] = [each for each in sys.path if not any(each is folder for folder in self._folders)]
-        for name in [name for name in sys.modules if name in self._files.sources]:
-            _unload(name)
-        self._files.sources.clear()
+        for root in {name.partition(".")[0] for name in self._files.sources}:
+            self._unload(root)
 
     def root(self, candidate: Candidate) -> str | None:
         """Returns the package that is imported as one; None for an object, which is never imported."""
@@ -77,7 +76,7 @@ class Importer:
             return self._import(candidate)
         before = frozenset(_within(root))
         if root not in self.foreign:
-            self.foreign[root] = frozenset(name for name in before if not hasattr(sys.modules[name], STAMP))
+            self.foreign[root] = frozenset(name for name in before if not _is_stamped(sys.modules[name]))
         try:
             plugin = self._import(candidate)
         except BaseException:
@@ -110,7 +109,9 @@ class Importer:
             return copy_context().run(self._run, candidate.code)
         except PluginError:
             raise
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # importing is synchronous, so even a cancellation is the plugin's own doing
             raise _explained(candidate, error) from error
 
     def _run(self, code: Code) -> object:
@@ -137,8 +138,9 @@ class Importer:
 
     def _stamp(self, root: str) -> None:
         for name in _within(root):
-            if name not in self.foreign[root]:
-                vars(sys.modules[name])[STAMP] = True
+            module = sys.modules[name]
+            if name not in self.foreign[root] and isinstance(module, ModuleType):
+                vars(module)[STAMP] = True
 
     def _module_name(self, path: Path) -> str:
         """Returns a name that is the same for the same file, and no other live host uses."""
@@ -151,7 +153,7 @@ class Importer:
         return name
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Replacement:
     """Modules that were taken out of `sys.modules`; the new ones stay only if the caller says so."""
 
@@ -196,8 +198,9 @@ class Replacement:
         for name, module in sorted(self._unloaded.items()):
             sys.modules[name] = module
             parent, _, attribute = name.rpartition(".")
-            if parent in sys.modules:
-                setattr(sys.modules[parent], attribute, module)
+            package = sys.modules.get(parent)
+            if isinstance(package, ModuleType):
+                setattr(package, attribute, module)
         self._end()
 
     def __exit__(self, *_: object) -> None:
@@ -217,7 +220,7 @@ class _Source:
     is_package: bool
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _SourceFinder(MetaPathFinder):
     """Finds the modules of file plugins, and only in the bytes it was given."""
 
@@ -256,7 +259,7 @@ class _BytesLoader(InspectLoader):
         return self.source.is_package
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _FreshFinder(MetaPathFinder):
     """Finds what the others find, but loads from source: a cached file can be older than a second edit.
 
@@ -323,8 +326,14 @@ def _unload(name: str) -> None:
 def _detach(name: str, module: ModuleType) -> None:
     """Takes a module out of the package it is in, if that is still imported; it would keep the module alive."""
     parent, _, attribute = name.rpartition(".")
-    if vars(sys.modules.get(parent, object)).get(attribute) is module:
-        delattr(sys.modules[parent], attribute)
+    package = sys.modules.get(parent)
+    if isinstance(package, ModuleType) and vars(package).get(attribute) is module:
+        delattr(package, attribute)
+
+
+def _is_stamped(module: object) -> bool:
+    """Whether a plugin brought a module; what is not a module is whatever a plugin put in its place."""
+    return not isinstance(module, ModuleType) or STAMP in vars(module)
 
 
 def _within(root: str) -> list[str]:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import attrs
 
-from opencode_core.errors import OpencodeError, PluginError, ScopeClosedError
+from opencode_core.errors import PluginError, ScopeClosedError
 from opencode_core.plugins.boarding import Boarding
+from opencode_core.plugins.diagnostics import sentence, words
 from opencode_core.plugins.directory import PluginDirectory
 from opencode_core.plugins.loader import PLUGIN_FOLDERS
 from opencode_core.plugins.record import Record
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class HotReload:
     """What a watched host does when files change."""
 
@@ -24,6 +25,18 @@ class HotReload:
 
     async def on_files(self, changed: frozenset[Path]) -> None:
         """Reloads what changed; a fault leaves the old generation answering."""
+        await self._quietly(partial(self._reload_all, changed))
+
+    def on_fault(self, error: Exception) -> None:
+        """Says that the operating system does not watch, which leaves everything else as it is."""
+        problem, _remedy = words(error)
+        self.directory.warn(
+            "",
+            sentence(f"Some plugins are not reloaded by themselves, because their files cannot be watched: {problem}"),
+            "Run `opencode-core plugins reload` after an edit, or let the system watch more files.",
+        )
+
+    async def _reload_all(self, changed: frozenset[Path]) -> None:
         before = {entry.id: entry.last_number for entry in self.directory.entries()}
         for entry in self.directory.entries():
             # A plugin that shares a package with another was reloaded with it.
@@ -33,13 +46,14 @@ class HotReload:
             await self._quietly(self.boarding.refresh)
 
     async def _quietly(self, change: Callable[[], Awaitable[object]], name: str = "") -> None:
-        """Lets what runs go on: the fault of a plugin is kept as a diagnostic and published, any other is told."""
+        """Lets what runs go on: the fault of a plugin was published already, and any other is kept as a warning."""
         try:
             await change()
         except (PluginError, ScopeClosedError):
             return
-        except OpencodeError as error:
-            self.directory.warn(name, error.problem, error.remedy)
+        except Exception as error:  # whatever it is, the host has other plugins and goes on
+            problem, remedy = words(error)
+            self.directory.warn(name, sentence(problem), remedy or "Save the file again, or restart the host.")
 
     def _is_news(self, path: Path) -> bool:
         """Whether a file in a plugin folder is new or gone, rather than a known plugin's."""
@@ -53,12 +67,12 @@ class HotReload:
         return frozenset(paths | self._plugin_folders())
 
     def _plugin_folders(self) -> frozenset[Path]:
+        """Returns where projects may have plugins, also while there is no such folder."""
         return frozenset(
             folder / ".opencode" / name
             for place in self.directory.places
             for folder in place.folders
             for name in PLUGIN_FOLDERS
-            if (folder / ".opencode" / name).is_dir()
         )
 
 

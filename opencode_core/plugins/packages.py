@@ -13,6 +13,7 @@ import anyio
 import attrs
 
 from opencode_core.errors import PluginInstallError
+from opencode_core.plugins.candidate import masked
 
 
 class Installer(Protocol):
@@ -27,7 +28,7 @@ class Installer(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class PipInstaller:
     """Installs with uv when it is on PATH, else with pip, once for each exact requirement.
 
@@ -72,7 +73,7 @@ async def _run(requirement: str, command: list[str]) -> None:
 
 def _failed(requirement: str, why: str) -> PluginInstallError:
     return PluginInstallError(
-        f"The plugin 'pip:{requirement}' could not be installed: {why}",
+        f"The plugin 'pip:{masked(requirement)}' could not be installed: {masked(why)}",
         "Check the requirement, and that the package registry can be reached.",
         plugin=requirement,
     )

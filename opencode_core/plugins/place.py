@@ -14,7 +14,7 @@ from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.scope import Scope, View
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Place:
     """An open Location.
 

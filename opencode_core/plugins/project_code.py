@@ -180,7 +180,7 @@ class _Budget:
             raise _TooMuch(f"more than {TOTAL_SIZE_LIMIT // 1024**2} MiB")
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class _Reading:
     """One pass over a project, which reads each name at most once."""
 

@@ -32,7 +32,7 @@ class Generation:
     import_seconds: float
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Record:
     """One plugin of a host.
 

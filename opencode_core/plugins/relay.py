@@ -70,7 +70,9 @@ class Hooks:
         implementation = self._implementations[hook]
         try:
             return implementation.function(*[offered[name] for name in implementation.argnames])
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # asking is synchronous, so even a cancellation is the plugin's own doing
             raise hook_error(self.plugin, hook, error) from error
 
     def call(self, hook: str, **offered: Any) -> Any:
@@ -83,7 +85,7 @@ class Hooks:
         return _place(self._implementations[hook].function)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Relay:
     """The plugins that one host has admitted."""
 
@@ -112,6 +114,8 @@ class Relay:
     def _admit(self, plugin: object, name: str) -> Hooks:
         manifest = _manifest(plugin, name)
         marked, unmarked = _marked_hooks(self._manager, plugin)
+        if not marked:
+            raise _without_hooks(name, unmarked)
         for each in marked:
             _check(name, each.hook, each.function, each.options)
         _refuse_twice(name, marked)
@@ -206,6 +210,12 @@ def _marked_hooks(manager: pluggy.PluginManager, plugin: object) -> tuple[list[_
         elif attribute in _SIGNATURES:
             unmarked.append(attribute)
     return marked, tuple(unmarked)
+
+
+def _without_hooks(plugin: str, unmarked: tuple[str, ...]) -> PluginContractError:
+    """Refuses what contributes nothing: a file that an editor has only just emptied must not replace the full one."""
+    remedy = f"Mark '{unmarked[0]}' with @hookimpl." if unmarked else "Mark a function with @hookimpl."
+    return PluginContractError(f"The plugin '{plugin}' implements no hook.", remedy, plugin=plugin)
 
 
 def _refuse_twice(plugin: str, marked: list[_Marked]) -> None:

@@ -29,7 +29,7 @@ Key: TypeAlias = str | tuple[str | int, ...]
 Transform: TypeAlias = Callable[[D], object]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Replayed(Generic[D, S]):
     """A state that is the result of its transforms, and the transforms.
 
@@ -214,7 +214,7 @@ class Replayed(Generic[D, S]):
             )
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class Registration:
     """The handle that removes one transform.
 
@@ -268,7 +268,7 @@ async def batch(*states: Replayed[Any, Any]) -> AsyncIterator[None]:
         await gathered.commit()
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class _Batch:
     states: set[Replayed[Any, Any]]
     edits: dict[Replayed[Any, Any], list[_Edit[Any]]] = attrs.field(init=False, factory=dict)
@@ -306,7 +306,7 @@ async def _failure(state: Replayed[Any, Any], edits: Sequence[_Edit[Any]]) -> Ex
     return None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Preparation:
     """A change that was rebuilt and waits for its caller; the state cannot change meanwhile."""
 

@@ -15,7 +15,7 @@ from opencode_core.plugins.record import Record
 _REPLACEABLE = ("failed", "removed")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Roster:
     """Every plugin that was found, whatever became of it."""
 

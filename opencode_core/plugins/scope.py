@@ -119,7 +119,7 @@ class View:
         return itertools.chain.from_iterable(self._by_slot.values())
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Registration:
     """The handle of one contribution. Its scope closes it; closing it earlier, or twice, is fine."""
 
@@ -131,7 +131,7 @@ class Registration:
         self._attachment._withdraw(self.contribution)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Attachment:
     """One owner's part of one scope: what it registered there, and how it cleans up.
 
@@ -168,10 +168,14 @@ class Attachment:
 
     def add_tool(self, name: str, tool: Tool) -> Registration:
         """Registers a tool under a name that is checked first."""
+        if not isinstance(tool, Tool):
+            raise TypeError(f"the tool '{name}' is a '{type(tool).__name__}', not a Tool")
         return self.add(TOOLS, check_tool_name(name), tool)
 
     def add_context(self, key: str, producer: ContextProducer) -> Registration:
         """Registers an entry of the System Context under a key that is checked first."""
+        if not callable(producer):
+            raise TypeError(f"the context entry '{key}' is a '{type(producer).__name__}', not a function")
         return self.add(CONTEXT_PRODUCERS, check_source_key(key), producer)
 
     def on_close(self, cleanup: Cleanup) -> None:
@@ -245,7 +249,7 @@ class Attachment:
         _refuse_closed(self.scope, self.owner)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Scope:
     """A span of time, host, Location or session, after which everything registered in it is gone."""
 
@@ -340,7 +344,7 @@ def _ignore(_attachment: Attachment, _fault: CleanupFault) -> None:
     return None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Registry:
     """The current state of all scopes of one host.
 

@@ -36,7 +36,7 @@ class BoundHook:
 
     hooks: Hooks
     name: str
-    options: Any
+    options: Any = attrs.field(repr=False)
 
     def call(self, **offered: Any) -> Any:
         """Asks it; what it raises comes through."""

@@ -71,7 +71,7 @@ class TrustedProject:
     declarations: str
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class TrustStore:
     """The record of trusted projects, one file that only its owner can read.
 

@@ -43,6 +43,7 @@ class PluginScope(Protocol):
         Raises:
             DuplicateKeyError: Somebody visible from here has that entry key.
             InvalidKeyError: The key has no namespace.
+            TypeError: The producer is not a function.
             ScopeClosedError: The scope has ended already.
         """
         ...
@@ -52,6 +53,7 @@ class PluginScope(Protocol):
 
         Raises:
             InvalidKeyError: The name does not follow the grammar of tool names.
+            TypeError: The tool is not one.
             ScopeClosedError: The scope has ended already.
         """
         ...

@@ -105,20 +105,14 @@ async def load_plugin(
         plugin: A module or object with hooks, or the path of a file or package.
         directory: The Location; its configuration files are not read.
         options: What would stand under ``plugins.<name>`` in the configuration.
-        name: The plugin's name; a file or package is named by its path.
+        name: The plugin's name.
 
     Raises:
         PluginError: The plugin does not follow the contract, or one of its hooks raised.
     """
-    is_path = isinstance(plugin, (str, Path))
-    known_as = Path(str(plugin)).stem if is_path else name
-    config: dict[str, JSON] = {"plugin_strict": True, "plugins": {known_as: dict(options or {})}}
+    config: dict[str, JSON] = {"plugin_strict": True, "plugins": {name: dict(options or {})}}
     with TemporaryDirectory() as data:
         async with Host.open(
-            directory,
-            plugins=[plugin] if is_path else {name: plugin},
-            config=config,
-            entry_points=False,
-            data_dir=Path(data),
+            directory, plugins={name: plugin}, config=config, entry_points=False, data_dir=Path(data)
         ) as host:
-            yield LoadedPlugin(host, host.plugins.list()[0].name)
+            yield LoadedPlugin(host, name)

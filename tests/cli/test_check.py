@@ -62,11 +62,29 @@ def test_a_fault_is_two_lines_with_the_place_and_exit_code_1(
 
 
 def test_warnings_are_shown_and_are_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = write(tmp_path / "forgets.py", "def opencode_tools():\n    return {}\n")
+    code = (
+        "from plugin_sdk import hookimpl\n@hookimpl\ndef opencode_skills():\n    return ()\n"
+        "def opencode_tools():\n    return {}\n"
+    )
+    file = write(tmp_path / "forgets.py", code)
     assert main(["plugins", "check", str(file)]) == 0
     out = capsys.readouterr().out
     assert "Warning: The function 'opencode_tools'" in out
     assert out.endswith("'forgets' is right, with 1 warning.\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        ("def opencode_tools():\n    return {}\n", "Mark 'opencode_tools' with @hookimpl."),
+        ("", "Mark a function with @hookimpl."),
+    ],
+)
+def test_a_plugin_without_a_hook_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, remedy: str
+) -> None:
+    assert main(["plugins", "check", str(write(tmp_path / "forgets.py", code))]) == 1
+    assert capsys.readouterr().err.splitlines() == ["Error: The plugin 'forgets' implements no hook.", remedy]
 
 
 def test_a_clean_up_that_raises_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

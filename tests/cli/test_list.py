@@ -31,7 +31,7 @@ def test_every_plugin_is_a_row_and_every_fault_two_lines(tmp_path: Path, capsys:
     assert rows["date"][3:] == ["builtin", "1", "0", "opencode_context_sources"]
     first, second = faults.splitlines()
     assert first == (
-        f"Error: The plugin 'broken' could not be imported: SyntaxError: invalid syntax ({tmp_path / 'broken.py'}:2)"
+        f"Error: The plugin 'broken' could not be imported: SyntaxError: invalid syntax. ({tmp_path / 'broken.py'}:2)"
     )
     assert second == "  Fix the file, or block the plugin."
 

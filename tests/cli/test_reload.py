@@ -46,7 +46,17 @@ def test_a_changed_file_is_reloaded_and_a_broken_one_reported(greets: Path, tmp_
         until("reloaded 'greets', generation 2")
         write(greets, "def broken(:\n")
         line = until("failed 'greets', generation 2")[-1]
-        assert f"SyntaxError: invalid syntax ({greets}:1)" in line
+        assert f"SyntaxError: invalid syntax. ({greets}:1)" in line
+
+
+def test_a_file_that_was_emptied_is_reported_and_the_old_code_goes_on(greets: Path, tmp_path: Path) -> None:
+    with running("plugins", "watch", cwd=tmp_path) as (_process, until):
+        until("Ctrl-C")
+        write(greets, "")
+        line = until("failed 'greets', generation 1")[-1]
+        assert "The plugin 'greets' implements no hook." in line
+        write(greets, f"{GREETS}\nmore = 1\n")
+        until("reloaded 'greets', generation 2")
 
 
 def test_a_host_that_cannot_reload_says_so_in_two_lines(greets: Path, tmp_path: Path) -> None:

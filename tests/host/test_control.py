@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +13,8 @@ import anyio
 import pytest
 
 from opencode_core.control import Answer, reload_everywhere
-from opencode_core.errors import ControlError
 from opencode_core.host import Host
+from opencode_core.plugins.candidate import Candidate
 from tests.host.making import PLUGINS, Person, ask, opened, tool_plugin, write
 
 pytestmark = [
@@ -96,14 +98,37 @@ async def test_the_socket_is_gone_when_the_host_has_closed(tmp_path: Path, data:
     assert list((data / "hosts").iterdir()) == []
 
 
-async def test_the_socket_of_a_process_that_was_killed_is_removed(data: Path) -> None:
-    (data / "hosts").mkdir()
+def leave_socket(data: Path, name: str) -> Path:
+    """Leave a socket behind that nobody listens on."""
+    path = data / "hosts" / name
+    path.parent.mkdir(exist_ok=True)
     left = socket.socket(socket.AF_UNIX)
-    left.bind(str(data / "hosts" / "1-2.sock"))
+    left.bind(str(path))
     left.close()
+    return path
+
+
+def ended_process() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        return process.pid
+
+
+async def test_the_socket_of_a_process_that_was_killed_is_removed(data: Path) -> None:
+    leave_socket(data, f"{ended_process()}-2.sock")
+    leave_socket(data, f"{'9' * 40}-2.sock")
 
     assert await answers(data) == []
     assert list((data / "hosts").iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "process"), [("1-2.sock", 1), ("nobody.sock", 0)])
+async def test_a_socket_that_refuses_is_kept_unless_its_process_is_gone(data: Path, name: str, process: int) -> None:
+    path = leave_socket(data, name)
+
+    (answer,) = await answers(data)
+    assert (answer.process, answer.generation) == (process, 0)
+    assert f"'{path}' cannot be reached" in answer.problem
+    assert path.exists()
 
 
 @pytest.mark.parametrize(
@@ -147,8 +172,45 @@ async def test_a_host_that_does_not_answer_is_named(data: Path) -> None:
     (data / "hosts").mkdir()
     path = data / "hosts" / "1-2.sock"
     async with await anyio.create_unix_listener(path):
-        with pytest.raises(ControlError, match=f"'{path}' did not answer"):
-            await answers(data, patience=0.05)
+        (answer,) = await answers(data, patience=0.05)
+    assert (answer.process, answer.generation, answer.remedy) == (1, 0, "Restart it.")
+    assert answer.problem == f"The host at '{path}' did not answer."
+
+
+async def test_the_others_are_asked_though_a_host_does_not_answer(tmp_path: Path, data: Path) -> None:
+    async with reachable(tmp_path, data), await anyio.create_unix_listener(data / "hosts" / "0-first.sock"):
+        silent, reloaded = await answers(data, patience=2)
+        assert "did not answer" in silent.problem
+        assert (reloaded.problem, reloaded.generation) == ("", 2)
+
+
+async def test_a_fault_that_nobody_foresaw_is_answered_and_the_host_goes_on(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(candidate: object) -> Candidate:
+        raise OSError("disk on fire")
+
+    async with reachable(tmp_path, data) as (host, _file):
+        with monkeypatch.context() as patch:
+            patch.setattr(host.plugins, "find_again", fail)
+            (answer,) = await answers(data)
+        assert (answer.generation, answer.problem) == (1, "OSError: disk on fire.")
+        assert [answer.generation for answer in await answers(data)] == [2]
+
+
+async def test_a_conversation_that_fails_does_not_end_the_host(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*args: object) -> None:
+        raise KeyError("unforeseen")
+
+    async with reachable(tmp_path, data):
+        with monkeypatch.context() as patch:
+            patch.setattr("opencode_core.control._reload", fail)
+            (answer,) = await answers(data)
+        assert "did not answer" in answer.problem
+        assert "unforeseen" in caplog.text
+        assert [answer.generation for answer in await answers(data)] == [2]
 
 
 @pytest.mark.parametrize("said", [b"nonsense\n", b'{"unexpected": 1}\n', b""])
@@ -164,8 +226,8 @@ async def test_an_answer_that_is_none_is_named(data: Path, said: bytes) -> None:
 
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, answer)
-        with pytest.raises(ControlError, match="did not answer"):
-            await answers(data)
+        (named,) = await answers(data)
+        assert "did not answer" in named.problem
         group.cancel_scope.cancel()
 
 

@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from opencode_core import Host, InitializationBlockedError, InvalidKeyError
+from opencode_core import ConfigError, Host, InitializationBlockedError, InvalidKeyError
+from opencode_core.plugins.packages import _failed
 from opencode_core.plugins.scope import Owner
 from opencode_core.plugins.slots import TOOLS
 from plugin_sdk import UNAVAILABLE, ContextSource, Tool, ToolCall, ToolOutput, hookimpl
@@ -74,7 +77,13 @@ async def test_a_plugin_that_is_kept_out_of_a_location_says_so(tmp_path: Path) -
             raise LookupError("not here")
 
     async with Host.open(tmp_path, plugins={"picky": Picky()}, config={}, entry_points=False) as host:
-        assert host.plugins.get("picky").quarantined == (str(host.location.location.directory),)
+        status = host.plugins.get("picky")
+        assert (status.state, status.quarantined) == ("quarantined", (str(host.location.location.directory),))
+
+
+async def test_a_host_is_short_in_a_log(tmp_path: Path) -> None:
+    async with Host.open(tmp_path, plugins={"saying": Saying("x")}, config={}) as host:
+        assert len(repr(host)) < 1_000
 
 
 async def test_settings_of_an_untrusted_project_are_ignored_and_that_is_said(tmp_path: Path) -> None:
@@ -92,3 +101,71 @@ async def test_what_the_body_raises_comes_out_unwrapped_also_while_watching(tmp_
     with pytest.raises(ValueError, match="mine"):
         async with Host.open(tmp_path, config={}, watch=True, control=True):
             raise ValueError("mine")
+
+
+async def test_two_tasks_that_open_one_project_find_its_plugin_once(tmp_path: Path) -> None:
+    async def trusting(_code: object, _verdict: object) -> bool:
+        await anyio.lowlevel.checkpoint()
+        return True
+
+    (tmp_path / "host").mkdir()
+    project = tmp_path / "project"
+    (project / ".opencode" / "plugins").mkdir(parents=True)
+    (project / ".opencode" / "plugins" / "x.py").write_text(PLUGIN)
+    async with Host.open(tmp_path / "host", config={}, entry_points=False, ask_trust=trusting) as host:
+
+        async def open_it() -> None:
+            async with host.open_location(project):
+                await both.wait()
+
+        both = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(open_it)
+            group.start_soon(open_it)
+            while len(host.plugins.places) < 3:
+                await anyio.lowlevel.checkpoint()
+            await host.plugins.wait("x")
+            assert [(each.name, each.state) for each in host.plugins.list()] == [("x", "active")]
+            both.set()
+
+
+@pytest.mark.parametrize("trick", ["None", "object()", "type('C', (), {})"])
+async def test_a_plugin_that_puts_nonsense_among_the_modules_loads_and_reloads(tmp_path: Path, trick: str) -> None:
+    file = tmp_path / "tricky.py"
+    file.write_text(f"import sys\nsys.modules[__name__ + '.sub'] = {trick}\n{PLUGIN}")
+    async with Host.open(tmp_path, plugins=[file], config={}, entry_points=False) as host:
+        assert (await host.plugins.reload("tricky")).generation == 2
+        assert (await host.plugins.reload("tricky")).generation == 3
+
+
+async def test_a_plugin_that_raises_a_cancellation_of_its_own_is_at_fault(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text("class Odd(BaseException): pass\nraise Odd\n")
+    async with Host.open(tmp_path, plugins=[tmp_path / "odd.py"], config={}, entry_points=False) as host:
+        assert host.plugins.get("odd").state == "failed"
+
+
+async def test_an_address_with_a_password_is_never_shown(tmp_path: Path) -> None:
+    class Installer:
+        async def install(self, requirement: str) -> Path:
+            raise _failed(requirement, f"no matching {requirement}")
+
+    spec = "pip:acme @ https://me:hunter2@127.0.0.1/acme.whl"
+    async with Host.open(
+        tmp_path, plugins=[spec], config={}, entry_points=False, installer=Installer(), data_dir=tmp_path / "data"
+    ) as host:
+        shown = repr(host.plugins.list()) + repr(host)
+    assert "acme" in shown
+    assert "hunter2" not in shown
+
+
+@pytest.mark.parametrize("wrong", ["hello.py", Path("hello.py")])
+async def test_one_text_in_the_place_of_a_list_of_plugins_is_refused(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(ConfigError, match="not a list of plugins"):
+        async with Host.open(tmp_path, plugins=wrong, config={}, entry_points=False):  # type: ignore[arg-type]
+            pytest.fail("the host opened")
+
+
+async def test_settings_that_are_not_a_mapping_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="config argument is a 'str'"):
+        async with Host.open(tmp_path, config="x"):  # type: ignore[arg-type]
+            pytest.fail("the host opened")

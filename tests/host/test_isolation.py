@@ -115,11 +115,25 @@ async def test_a_slow_import_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_function_that_only_looks_like_a_hook_is_named(tmp_path: Path) -> None:
-    file = write(tmp_path / "acme.py", "def opencode_tools():\n    return {}\n")
+    file = write(tmp_path / "acme.py", tool_plugin("x", extra="def opencode_skills():\n    return ()\n"))
 
     async with opened(tmp_path / "work", plugins=[file]) as host:
         (diagnostic,) = host.plugins.get("acme").diagnostics
-        assert "'opencode_tools' of the plugin 'acme' has the name of a hook" in diagnostic.problem
+        assert "'opencode_skills' of the plugin 'acme' has the name of a hook" in diagnostic.problem
+        assert diagnostic.severity == "warning"
+        assert await ask(host) == "x"
+
+
+async def test_a_plugin_without_a_hook_is_refused_and_costs_only_itself(tmp_path: Path) -> None:
+    file = write(tmp_path / "acme.py", "def opencode_tools():\n    return {}\n")
+
+    async with opened(tmp_path / "work", plugins=[file, Saying("good")]) as host:
+        status = host.plugins.get("acme")
+        assert (status.state, status.hooks) == ("failed", ())
+        assert [(each.problem, each.remedy) for each in status.diagnostics] == [
+            ("The plugin 'acme' implements no hook.", "Mark 'opencode_tools' with @hookimpl.")
+        ]
+        assert await ask(host) == "good"
 
 
 # In a hook
@@ -143,9 +157,49 @@ async def test_a_hook_that_raises_in_one_location_keeps_the_plugin_out_of_that_l
         assert await ask(place, "picky") == "unknown"
         assert await ask(place) == "good"
         assert await ask(host, "picky") == "picky"
+        assert (host.plugins.get("picky").state, host.plugins.get("picky").quarantined) == ("active", (str(tmp_path),))
         (diagnostic,) = host.plugins.get("picky").diagnostics
         assert (diagnostic.hook, diagnostic.scope) == ("opencode_tools", str(tmp_path))
         assert (diagnostic.file, diagnostic.line is not None) == (__file__, True)
+
+
+async def test_a_plugin_that_is_kept_out_of_every_location_is_listed_as_quarantined(tmp_path: Path) -> None:
+    async with opened(tmp_path, plugins=[Picky(), Saying("good")]) as host:
+        listed = [("picky", "quarantined"), ("saying", "active")]
+        assert [(each.name, each.state) for each in host.plugins.list()] == listed
+        async with host.open_location(_made(tmp_path / "work")):
+            assert host.plugins.get("picky").state == "active"  # it serves one of the two
+        assert host.plugins.get("picky").state == "quarantined"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+async def test_a_failure_is_published_with_its_file_and_line(tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.py", "\n1/0\n")
+
+    async with opened(tmp_path / "work") as host, host.events.subscribe(PluginFailed) as failed:
+        await host._boarding._load_one(_candidate(bad), None)
+        event = await anext(failed)
+    assert (event.plugin, event.file, event.line) == ("bad", str(bad), 2)
+
+
+async def test_a_key_without_namespace_is_reported_at_the_plugins_own_line(tmp_path: Path) -> None:
+    code = """
+    from plugin_sdk import *
+
+    @hookimpl
+    def opencode_context_sources():
+        return [ContextSource(key="date", load=None, baseline=str, update=None)]
+    """
+    file = write(tmp_path / "acme.py", code)
+
+    async with opened(tmp_path / "work", plugins=[file]) as host:
+        (diagnostic,) = host.plugins.get("acme").diagnostics
+        assert "'date'" in diagnostic.problem
+        assert diagnostic.place == f"{file}:6"
 
 
 @pytest.mark.behaviour("PL-02")

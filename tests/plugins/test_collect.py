@@ -452,7 +452,7 @@ def test_a_hook_that_raises_is_refused_with_its_own_words_and_place(
 ) -> None:
     error = refusal(hook, function)
     assert isinstance(error, PluginHookError)
-    assert error.problem.endswith(f"raised: {said}")
+    assert error.problem.endswith(f"raised: {said}.")
     assert error.place is not None
     assert error.place.file == __file__
 

@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import traceback
 import weakref
 from pathlib import Path
 from types import CodeType
@@ -12,7 +13,7 @@ import pytest
 import opencode_core
 from opencode_core.errors import InvalidKeyError, Place, PluginContractError, PluginError, PluginHookError
 from opencode_core.model.keys import check_source_key
-from opencode_core.plugins.diagnostics import diagnose, hook_error, import_error, place_of, words
+from opencode_core.plugins.diagnostics import diagnose, hook_error, import_error, place_of, sentence, words
 
 
 def caught(code: str | CodeType, filename: str = "/plugins/acme.py") -> Exception:
@@ -34,7 +35,7 @@ def test_a_diagnostic_says_what_where_and_whose() -> None:
         "error",
     )
     assert diagnostic.problem == (
-        "The hook 'opencode_tools' of the plugin 'acme' raised: ZeroDivisionError: division by zero"
+        "The hook 'opencode_tools' of the plugin 'acme' raised: ZeroDivisionError: division by zero."
     )
     assert (diagnostic.remedy, diagnostic.place) == ("Fix the hook, or block the plugin.", "/plugins/acme.py:3")
 
@@ -53,6 +54,34 @@ def test_the_place_is_the_plugins_line_and_not_the_kernels() -> None:
     error = caught("def hook():\n    check('date')\nhook()")
     assert isinstance(error, InvalidKeyError)
     assert place_of(error) == Place("/plugins/acme.py", 2)
+
+
+def test_the_place_of_a_key_without_namespace_is_the_plugins_line_and_not_generated_code() -> None:
+    code = (
+        "from plugin_sdk import ContextSource\n"
+        "def hook():\n"
+        "    return ContextSource(key='date', load=None, baseline=str, update=None)\n"
+        "hook()"
+    )
+    error = caught(code)
+    assert isinstance(error, InvalidKeyError)
+    assert any(frame.filename.startswith("<attrs generated") for frame in traceback.extract_tb(error.__traceback__))
+    assert place_of(error) == Place("/plugins/acme.py", 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        ("invalid syntax", "invalid syntax."),
+        ("no disk.", "no disk."),
+        ("really?", "really?"),
+        ("no!", "no!"),
+        ("as follows:", "as follows:"),
+        ("broken \n", "broken."),
+    ],
+)
+def test_words_of_others_end_as_a_sentence(said: str, ended: str) -> None:
+    assert sentence(said) == ended
 
 
 def test_a_plugin_beside_the_kernel_with_a_similar_name_is_not_the_kernel() -> None:

@@ -77,7 +77,7 @@ async def test_when_adding_fails_those_who_wait_and_those_who_wait_later_hear_wh
         problems
         == [
             "opencode_storage_backends: The hook 'opencode_storage_backends' of the plugin 'broken' raised: "
-            "ValueError: no disk"
+            "ValueError: no disk."
         ]
         * 2
     )

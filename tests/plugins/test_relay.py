@@ -274,16 +274,34 @@ def test_an_optional_hook_that_this_kernel_has_is_checked_all_the_same() -> None
 
 
 def test_a_function_with_a_hooks_name_that_is_not_marked_is_noticed() -> None:
-    acme = plugin()
+    acme = plugin(opencode_skills=lambda location: [])
     acme.opencode_tools = fresh(misnamed)  # type: ignore[attr-defined]
     hooks = Relay().admit(acme, name="acme")
-    assert (hooks.unmarked, hooks.names) == (("opencode_tools",), ())
+    assert (hooks.unmarked, hooks.names) == (("opencode_tools",), ("opencode_skills",))
 
 
 def test_a_mark_for_another_project_is_noticed_too() -> None:
-    acme = plugin()
+    acme = plugin(opencode_skills=lambda location: [])
     acme.opencode_tools = pluggy.HookimplMarker("pytest")(fresh(misnamed))  # type: ignore[attr-defined]
     assert Relay().admit(acme, name="acme").unmarked == ("opencode_tools",)
+
+
+def test_a_plugin_without_a_hook_is_refused() -> None:
+    error = refusal(plugin(answer=42))
+    assert (error.problem, error.remedy) == (
+        "The plugin 'acme' implements no hook.",
+        "Mark a function with @hookimpl.",
+    )
+
+
+def test_a_plugin_with_only_an_unmarked_hook_is_refused_and_the_function_named() -> None:
+    acme = plugin()
+    acme.opencode_tools = fresh(misnamed)  # type: ignore[attr-defined]
+    error = refusal(acme)
+    assert (error.problem, error.remedy) == (
+        "The plugin 'acme' implements no hook.",
+        "Mark 'opencode_tools' with @hookimpl.",
+    )
 
 
 class Lazy:
@@ -320,13 +338,14 @@ def test_mocks_among_the_attributes_are_not_hooks() -> None:
 
 
 def test_a_plugin_without_a_manifest_has_an_empty_one() -> None:
-    assert Relay().admit(plugin(), name="acme").manifest == PluginManifest()
+    assert Relay().admit(plugin(opencode_skills=lambda location: []), name="acme").manifest == PluginManifest()
 
 
 @pytest.mark.parametrize("api", [0, HOOK_API])
 def test_a_plugin_for_this_hook_api_or_an_older_one_is_admitted(api: int) -> None:
     manifest = PluginManifest(api=api)
-    assert Relay().admit(plugin(opencode_plugin=manifest), name="acme").manifest is manifest
+    acme = plugin(opencode_plugin=manifest, opencode_skills=lambda location: [])
+    assert Relay().admit(acme, name="acme").manifest is manifest
 
 
 # Generations

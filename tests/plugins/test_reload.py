@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from opencode_core.errors import PluginError, PluginReloadError
+from opencode_core.errors import PluginContractError, PluginError, PluginReloadError
 from opencode_core.host import Host
 from opencode_core.model.catalog import CatalogDraft
 from opencode_core.model.event import PluginFailed, PluginReloaded
@@ -118,6 +118,21 @@ async def test_a_plugin_that_failed_at_first_is_there_after_a_good_edit(tmp_path
         write(file, tool_plugin("good"))
         assert (await host.plugins.reload("acme")).diagnostics == ()
         assert await ask(host) == "good"
+
+
+@pytest.mark.parametrize("code", ["", "# soon\n", "def opencode_tools():\n    return {}\n"])
+async def test_a_file_that_was_emptied_keeps_the_old_generation(tmp_path: Path, code: str) -> None:
+    file = write(tmp_path / "acme.py", tool_plugin("old"))
+
+    async with opened(tmp_path / "work", plugins=[file]) as host:
+        write(file, code)
+        with pytest.raises(PluginContractError, match="The plugin 'acme' implements no hook"):
+            await host.plugins.reload("acme")
+        status = host.plugins.get("acme")
+        assert (status.state, status.generation, await ask(host)) == ("active", 1, "old")
+        write(file, tool_plugin("new"))
+        assert (await host.plugins.reload("acme")).generation == 2
+        assert await ask(host) == "new"
 
 
 async def test_an_object_of_the_host_cannot_be_reloaded(tmp_path: Path) -> None:

@@ -19,7 +19,17 @@ from opencode_core.errors import DuplicateKeyError, InvalidKeyError, ScopeClosed
 from opencode_core.model.context import ContextSource
 from opencode_core.model.tool import Tool, ToolCall, ToolOutput
 from opencode_core.plugins.cleanup import CleanupFault
-from opencode_core.plugins.scope import Attachment, Owner, Rank, Registry, Scope, Slot, View
+from opencode_core.plugins.scope import (
+    CONTEXT_PRODUCERS,
+    TOOLS,
+    Attachment,
+    Owner,
+    Rank,
+    Registry,
+    Scope,
+    Slot,
+    View,
+)
 
 UNIQUE: Slot[str] = Slot("unique", "entry")
 LAYERED: Slot[str] = Slot("layered", "layer", overlays=True)
@@ -53,6 +63,21 @@ def _all_scopes(scope: Scope) -> Iterator[Scope]:
     yield scope
     for child in scope.children:
         yield from _all_scopes(child)
+
+
+# What is registered
+
+
+def test_what_is_not_a_tool_is_refused_by_name(host: Scope) -> None:
+    with pytest.raises(TypeError, match=r"^the tool 'greet' is a 'dict', not a Tool$"):
+        host.attach(ACME).add_tool("greet", {})  # type: ignore[arg-type]
+    assert host.read().all(TOOLS) == ()
+
+
+def test_a_context_producer_that_is_not_a_function_is_refused_by_name(host: Scope) -> None:
+    with pytest.raises(TypeError, match=r"^the context entry 'acme/key' is a 'list', not a function$"):
+        host.attach(ACME).add_context("acme/key", [])  # type: ignore[arg-type]
+    assert host.read().all(CONTEXT_PRODUCERS) == ()
 
 
 # The order

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_core.errors import PluginNotFoundError, PluginUntrustedError
+from opencode_core.errors import PluginNotFoundError, PluginReloadError, PluginUntrustedError
 from opencode_core.host import Host
 from opencode_core.model.event import PluginAdded, PluginFailed
 from opencode_core.plugins.finder import Finder
@@ -117,6 +117,30 @@ async def test_the_allow_list_of_a_trusted_project_keeps_others_out_of_its_locat
 
 
 # Asking
+
+
+async def test_what_a_trusted_project_blocks_in_every_open_location_is_listed_as_blocked(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    write(work / "opencode.json", json.dumps({"plugin_block": ["saying"]}))
+
+    async with opened(work, plugins=[Saying("x")], ask_trust=Person()) as host:
+        assert [(each.name, each.state) for each in host.plugins.list()] == [("saying", "blocked")]
+        async with host.open_location(tmp_path) as place:
+            assert host.plugins.get("saying").state == "active"  # it serves the other Location
+            assert (tools(host), tools(place)) == ([], ["answer"])
+        assert host.plugins.get("saying").state == "blocked"
+
+
+@pytest.mark.parametrize("key", ["plugin_allow", "plugin_block"])
+async def test_an_unknown_name_in_a_list_of_a_trusted_project_is_a_notice(tmp_path: Path, key: str) -> None:
+    write(tmp_path / "opencode.json", json.dumps({key: ["sayin"]}))
+
+    async with opened(tmp_path, plugins=[Saying("x")], ask_trust=Person()) as host:
+        (notice,) = host.plugins.notices
+        assert (
+            notice.problem == f"The settings of the project '{tmp_path}' name the plugin 'sayin', which was not found."
+        )
+        assert (notice.severity, notice.remedy) == ("warning", "Did you mean 'saying'?")
 
 
 async def test_a_person_who_says_yes_is_not_asked_again(tmp_path: Path) -> None:
@@ -438,3 +462,27 @@ async def test_a_module_that_a_project_names_and_holds_itself_is_refused_even_wh
         assert status.state == "untrusted"
         assert "Name it by its path" in status.diagnostics[-1].remedy
     assert not (tmp_path / "marker").exists()
+
+
+async def test_reloading_never_runs_what_the_person_blocked_however_it_is_trusted(tmp_path: Path) -> None:
+    write(tmp_path / PLUGINS / "evil.py", marking(tmp_path / "marker"))
+
+    async with opened(tmp_path, config={"plugin_block": ["evil"]}, ask_trust=Person(False)) as host:
+        host._boarding.finder.ask = Person()
+        with pytest.raises(PluginReloadError, match="blocked"):
+            await host.plugins.reload("evil")
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("requirement", ["./mine", "/tmp/mine", "mine @ file:///tmp/mine", "-e .", "~/mine"])
+async def test_a_project_cannot_have_a_local_path_installed(tmp_path: Path, requirement: str) -> None:
+    write(tmp_path / "opencode.json", json.dumps({"plugin": [f"pip:{requirement}"]}))
+
+    class Installer:
+        async def install(self, requirement: str) -> Path:
+            raise AssertionError(requirement)
+
+    async with opened(tmp_path, installer=Installer(), ask_trust=Person()) as host:
+        [status] = host.plugins.list()
+        assert status.state == "untrusted"
+        assert "may not have a local path installed" in status.diagnostics[-1].problem

@@ -2,17 +2,21 @@
 
 import json
 import os
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+import watchfiles
 
 from opencode_core.bus import Subscription
 from opencode_core.host import Host
 from opencode_core.model.event import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
-from opencode_core.plugins.watch import _roots, _touched
+from opencode_core.plugins.candidate import Candidate
+from opencode_core.plugins.hot import HotReload
+from opencode_core.plugins.watch import Watcher, _Roots, _roots, _touched
 from tests.host.making import (
     PLUGINS,
     Person,
@@ -186,6 +190,93 @@ async def test_a_broken_configuration_does_not_end_the_watching(tmp_path: Path) 
         assert await ask(host) == "new"
 
 
+async def test_a_plugin_folder_that_comes_and_goes_and_comes_back_is_noticed(tmp_path: Path) -> None:
+    async with watching(tmp_path / "work", ask_trust=Person()) as (host, events):
+        for _ in range(2):
+            write(tmp_path / "work" / PLUGINS / "one.py", tool_plugin("one", tool="one"))
+            assert isinstance(await anext(events), PluginAdded)
+            assert tools(host) == ["one"]
+            shutil.rmtree(tmp_path / "work" / ".opencode")
+            assert isinstance(await anext(events), PluginRemoved)
+            assert tools(host) == []
+
+
+async def test_a_plugin_folder_that_is_moved_into_place_and_away_is_noticed(tmp_path: Path) -> None:
+    away, folder = tmp_path / "away", tmp_path / "work" / PLUGINS
+    write(away / "one.py", tool_plugin("one", tool="one"))
+    folder.parent.mkdir(parents=True)
+
+    async with watching(tmp_path / "work", ask_trust=Person()) as (_host, events):
+        for _ in range(2):
+            away.rename(folder)
+            assert isinstance(await anext(events), PluginAdded)
+            folder.rename(away)
+            assert isinstance(await anext(events), PluginRemoved)
+
+
+async def test_a_fault_that_nobody_foresaw_is_kept_as_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "acme.py", tool_plugin("old"))
+
+    async def fail(candidate: object) -> Candidate:
+        raise OSError("disk on fire")
+
+    async with opened(tmp_path / "work", plugins=[file]) as host:
+        hot = HotReload(directory=host.plugins, boarding=host._boarding)
+        monkeypatch.setattr(host.plugins, "find_again", fail)
+        await hot.on_files(frozenset({file}))
+        (warning,) = host.plugins.get("acme").diagnostics
+        assert (warning.severity, warning.problem) == ("warning", "OSError: disk on fire.")
+        assert await ask(host) == "old"
+
+
+async def test_a_host_goes_on_when_the_system_watches_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "acme.py", tool_plugin("old"))
+    monkeypatch.setattr(watchfiles, "awatch", unwatchable)
+
+    async with watching(tmp_path / "work", plugins=[file]) as (host, _events):
+        await anyio.wait_all_tasks_blocked()
+        (warning,) = host.plugins.notices
+        assert "OS file watch limit reached." in warning.problem
+        assert (await host.plugins.reload("acme")).generation == 2
+
+
+async def test_what_cannot_be_watched_is_told_once_and_tried_again_when_the_paths_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = write(tmp_path / "one" / "a.py", ""), write(tmp_path / "two" / "a.py", "")
+    paths, moved, faults = {one.parent}, anyio.Event(), list[str]()
+    send, receive = anyio.create_memory_object_stream[frozenset[Path]](8)
+    watcher = Watcher(
+        paths=lambda: frozenset(paths),
+        on_change=send.send,
+        on_fault=lambda error: faults.append(str(error)),
+        moved=lambda: moved.wait(),
+    )
+
+    with anyio.fail_after(20), send, receive:
+        async with anyio.create_task_group() as group:
+            with monkeypatch.context() as patch:
+                patch.setattr(watchfiles, "awatch", unwatchable)
+                await group.start(watcher.run)
+                await anyio.wait_all_tasks_blocked()
+                assert faults == ["OS file watch limit reached."]
+            paths.add(two.parent)
+            moved.set()
+            moved = anyio.Event()
+            await anyio.wait_all_tasks_blocked()
+            write(two, "x = 1\n")
+            assert two in await receive.receive()
+            group.cancel_scope.cancel()
+    assert len(faults) == 1
+
+
+def unwatchable(*paths: object, **settings: object) -> AsyncIterator[set[object]]:
+    """Be as the system is when it watches too many files already."""
+    raise OSError("OS file watch limit reached.")
+
+
 async def test_a_blocked_plugin_is_not_loaded_by_an_edit(tmp_path: Path) -> None:
     blocked = write(tmp_path / "a_blocked.py", tool_plugin("blocked", tool="blocked"))
     other = write(tmp_path / "other.py", tool_plugin("old"))
@@ -218,10 +309,8 @@ def test_a_file_is_watched_through_its_folder_and_a_folder_by_itself(tmp_path: P
     write(tmp_path / "a.py", "")
     (tmp_path / "package").mkdir()
 
-    assert _roots([tmp_path / "a.py", tmp_path / "package", tmp_path / "no" / "b.py"]) == [
-        tmp_path,
-        tmp_path / "package",
-    ]
+    roots = _roots([tmp_path / "a.py", tmp_path / "package", tmp_path / "package" / "c.py", tmp_path / "no" / "b.py"])
+    assert roots == _Roots(deep=frozenset({tmp_path / "package"}), flat=frozenset({tmp_path}))
 
 
 def test_only_python_files_below_watched_paths_matter() -> None:

@@ -81,3 +81,14 @@ async def test_a_file_is_loaded_and_reloaded(tmp_path: Path) -> None:
         file.write_text(source.replace("MOOD", "better"))
         assert (await plugin.reload()).generation == 2
         assert await plugin.baseline() == "better"
+
+
+@pytest.mark.parametrize("file_name", ["My.Plugin.py", "plain.py"])
+async def test_a_file_of_any_name_is_the_one_under_test_whatever_else_is_there(tmp_path: Path, file_name: str) -> None:
+    (tmp_path / ".opencode" / "plugins").mkdir(parents=True)
+    (tmp_path / ".opencode" / "plugins" / "aaa.py").write_text("raise SystemExit('untrusted code ran')")
+    file = tmp_path / file_name
+    file.write_text("from plugin_sdk import *\n@hookimpl\ndef opencode_agents():\n    yield Agent(name='a')\n")
+    async with load_plugin(file, directory=tmp_path, name="mine") as plugin:
+        assert plugin.status.state == "active"
+        assert plugin.names["agents"] == ("a",)
