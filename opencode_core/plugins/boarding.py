@@ -153,6 +153,9 @@ class Boarding:
 
     async def _refuse(self, candidate: Candidate, error: PluginError) -> None:
         known = self._known(candidate)
+        if known is not None and known.generation is not None and known.candidate.folder is None:
+            self.directory.found_again(candidate)  # the person named the same code, so it needs no trust of a project
+            return
         if known is not None and any(each.problem == error.problem for each in known.diagnostics):
             return
         is_trust = isinstance(error, PluginUntrustedError)

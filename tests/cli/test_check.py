@@ -158,3 +158,14 @@ def test_other_plugins_and_the_persons_folders_are_left_alone(
     assert main(["-C", str(tmp_path), "plugins", "check", str(file)]) == 0
     assert "context source: core/date" in capsys.readouterr().out
     assert not Path(os.environ["OPENCODE_DATA_DIR"]).exists()
+
+
+def test_a_plugin_in_a_projects_folder_is_checked_like_any_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / ".opencode" / "plugins" / "mine.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("from plugin_sdk import *\n@hookimpl\ndef opencode_agents():\n    yield Agent(name='a')\n")
+
+    assert main(["-C", str(tmp_path), "plugins", "check", str(file)]) == 0
+    assert "'mine' is right." in capsys.readouterr().out

@@ -486,3 +486,12 @@ async def test_a_project_cannot_have_a_local_path_installed(tmp_path: Path, requ
         [status] = host.plugins.list()
         assert status.state == "untrusted"
         assert "may not have a local path installed" in status.diagnostics[-1].problem
+
+
+async def test_a_file_that_the_person_names_needs_no_trust_of_the_project_it_is_in(tmp_path: Path) -> None:
+    file = write(tmp_path / PLUGINS / "acme.py", tool_plugin("one"))
+
+    async with opened(tmp_path, plugins=[file]) as host:
+        [status] = host.plugins.list()
+        assert (status.state, status.diagnostics) == ("active", ())
+        assert status.also_found == (f"project: {file}",)
