@@ -17,6 +17,8 @@ DEBOUNCE_MS = 50
 Paths: TypeAlias = frozenset[Path]
 Stamp: TypeAlias = tuple[int, int, int] | None
 
+_WAS_THERE: Stamp = (-1, -1, -1)
+
 
 @attrs.define(eq=False, repr=False, kw_only=True)
 class Watcher:
@@ -64,6 +66,7 @@ class Watcher:
             while (now := self.paths()) == watched:
                 await self.moved()
             self._look_at(now)
+            self._expect(now - watched)
             self._faults.clear()
         finally:
             stop.set()  # also when cancelled: the listener's thread looks at nothing else
@@ -109,6 +112,12 @@ class Watcher:
     def _look_at(self, paths: Paths) -> None:
         known = {path: stamp for path, stamp in self._seen.items() if _is_below(path, paths)}
         self._seen = {**dict(_stamps(paths)), **known}  # what is gone since it was seen was missed
+
+    def _expect(self, paths: Paths) -> None:
+        """Counts a file that came to be watched, and is gone already, as missed: it was there when it was found."""
+        for path in paths:
+            if path.suffix == ".py" and self._seen.get(path) is None:
+                self._seen[path] = _WAS_THERE
 
     def _missed(self, watched: Paths) -> Paths:
         now = dict(_stamps(watched))
