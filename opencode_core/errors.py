@@ -11,6 +11,38 @@ OpencodeError
 ├── SubscriberOverflowError     a live subscriber read too slowly
 ├── ControlError                a running host could not be reached or did not answer
 ├── TrustError                  the record of trusted projects cannot be read or written
+├── StorageError                a store failed
+│   ├── StorageUrlError         a storage URL is wrong, or no plugin offers its scheme
+│   ├── StorageMissingError     there is no store, and none should be made
+│   ├── StorageForeignError     something else is where the store should be
+│   ├── StorageVersionError     the store is of a newer layout, or of an older one that was not to be migrated
+│   ├── StorageDamagedError     the store is broken
+│   ├── StorageReadOnlyError    the store may be read but not written
+│   ├── StorageFullError        there is no space left
+│   ├── StorageBusyError        somebody else held the store for too long
+│   ├── StorageConflictError    a transaction kept colliding with others
+│   ├── StorageUnavailableError the store cannot be reached
+│   ├── StorageClosedError      the store was closed
+│   ├── TransactionEndedError   a transaction was used after its end
+│   └── InvalidDocumentError    a document is not JSON
+├── LogError                    an event cannot be recorded or read, and nothing was written
+│   ├── UnknownEventError       no event has that type and version
+│   ├── EventDecodeError        the data of a stored event do not fit its type
+│   ├── SequenceGapError        an event would leave a gap
+│   ├── DivergenceError         other content is already at that sequence
+│   ├── EventReusedError        an event id is already used at another position
+│   ├── ForeignAggregateError   an event belongs to another aggregate than it says
+│   ├── OwnerConflictError      an aggregate belongs to somebody else
+│   └── LiveOnlyError           a live-only event was treated as a durable one
+├── SessionError                something cannot be done with a session, and nothing was written
+│   ├── SessionNotFoundError    no session has that id
+│   ├── MessageNotFoundError    no message or part has that id
+│   ├── MessageReusedError      a message id is taken
+│   ├── MessageDecodeError      a stored session, message or part cannot be read
+│   ├── PromptConflictError     a prompt id was used for something else
+│   ├── LifecycleConflictError  a promotion does not fit what was admitted
+│   ├── IllegalTransitionError  a part cannot go from its state to that one
+│   └── OperationUnavailableError    an operation does not exist yet
 └── PluginError                 one plugin is at fault, and is named
     ├── PluginNotFoundError     no plugin has that name, or its code is not there
     ├── PluginImportError       its code could not be imported
@@ -33,11 +65,25 @@ __all__ = [
     "ConfigError",
     "ContextError",
     "ControlError",
+    "DivergenceError",
     "DuplicateKeyError",
     "EmptyRenderingError",
+    "EventDecodeError",
+    "EventReusedError",
+    "ForeignAggregateError",
+    "IllegalTransitionError",
     "InitializationBlockedError",
+    "InvalidDocumentError",
     "InvalidKeyError",
+    "LifecycleConflictError",
+    "LiveOnlyError",
+    "LogError",
+    "MessageDecodeError",
+    "MessageNotFoundError",
+    "MessageReusedError",
     "OpencodeError",
+    "OperationUnavailableError",
+    "OwnerConflictError",
     "Place",
     "PluginApiError",
     "PluginContractError",
@@ -49,10 +95,28 @@ __all__ = [
     "PluginOptionsError",
     "PluginReloadError",
     "PluginUntrustedError",
+    "PromptConflictError",
     "ScopeClosedError",
+    "SequenceGapError",
+    "SessionError",
+    "SessionNotFoundError",
+    "StorageBusyError",
+    "StorageClosedError",
+    "StorageConflictError",
+    "StorageDamagedError",
+    "StorageError",
+    "StorageForeignError",
+    "StorageFullError",
+    "StorageMissingError",
+    "StorageReadOnlyError",
+    "StorageUnavailableError",
+    "StorageUrlError",
+    "StorageVersionError",
     "SubscriberOverflowError",
     "ToolFailure",
+    "TransactionEndedError",
     "TrustError",
+    "UnknownEventError",
 ]
 
 
@@ -162,6 +226,189 @@ class ControlError(OpencodeError):
 
 class TrustError(OpencodeError):
     """The record of trusted projects cannot be read or written."""
+
+
+class StorageError(OpencodeError):
+    """A store failed."""
+
+
+class StorageUrlError(StorageError):
+    """A storage URL is wrong, or no plugin offers its scheme."""
+
+
+class StorageMissingError(StorageError):
+    """There is no store, and none should be made."""
+
+
+class StorageForeignError(StorageError):
+    """Something else is where the store should be; it was left as it is."""
+
+
+class StorageVersionError(StorageError):
+    """The store is of a newer layout, or of an older one that was not to be migrated.
+
+    Attributes:
+        found: The layout version of the store.
+        known: The newest layout version that can be read here.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", *, found: int, known: int) -> None:
+        super().__init__(problem, remedy)
+        self.found = found
+        self.known = known
+
+
+class StorageDamagedError(StorageError):
+    """The store is broken; it was left as it is."""
+
+
+class StorageReadOnlyError(StorageError):
+    """The store may be read but not written."""
+
+
+class StorageFullError(StorageError):
+    """There is no space left where the store is; nothing was written."""
+
+
+class StorageBusyError(StorageError):
+    """Somebody else held the store for too long; nothing was written."""
+
+
+class StorageConflictError(StorageError):
+    """A transaction kept colliding with others; nothing was written."""
+
+
+class StorageUnavailableError(StorageError):
+    """The store cannot be reached.
+
+    Attributes:
+        outcome_unknown: Whether the connection was lost during a commit, so that it may have been written.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", *, outcome_unknown: bool = False) -> None:
+        super().__init__(problem, remedy)
+        self.outcome_unknown = outcome_unknown
+
+
+class StorageClosedError(StorageError):
+    """The store was closed."""
+
+    def __init__(self, problem: str = "The store was closed.", remedy: str = "Open it again.") -> None:
+        super().__init__(problem, remedy)
+
+
+class TransactionEndedError(StorageError):
+    """A transaction was used after its end."""
+
+    def __init__(
+        self,
+        problem: str = "A transaction was used after its end.",
+        remedy: str = "Use it only inside the function it was handed to.",
+    ) -> None:
+        super().__init__(problem, remedy)
+
+
+class InvalidDocumentError(StorageError):
+    """A document is null, or not JSON."""
+
+
+class LogError(OpencodeError):
+    """An event cannot be recorded or read; nothing was written."""
+
+
+class UnknownEventError(LogError):
+    """No event has that type and version."""
+
+
+class EventDecodeError(LogError):
+    """The data of a stored event do not fit its type."""
+
+
+class SequenceGapError(LogError):
+    """An event would leave a gap in its log."""
+
+
+class DivergenceError(LogError):
+    """Other content is already at that sequence."""
+
+
+class EventReusedError(LogError):
+    """An event id is already used at another position."""
+
+
+class ForeignAggregateError(LogError):
+    """An event belongs to another aggregate than its envelope says."""
+
+
+class OwnerConflictError(LogError):
+    """An aggregate belongs to somebody else."""
+
+
+class LiveOnlyError(LogError):
+    """A live-only event was treated as a durable one."""
+
+
+class SessionError(OpencodeError):
+    """Something cannot be done with a session; nothing was written.
+
+    Attributes:
+        session: The session's id.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", *, session: str) -> None:
+        super().__init__(problem, remedy)
+        self.session = session
+
+
+class SessionNotFoundError(SessionError):
+    """No session has that id."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"There is no session '{session}'.", "Check the id, and which store is open.", session=session)
+
+
+class MessageNotFoundError(SessionError):
+    """No message or part has that id."""
+
+
+class MessageReusedError(SessionError):
+    """A message id is taken."""
+
+
+class MessageDecodeError(SessionError):
+    """A stored session, message or part cannot be read.
+
+    Attributes:
+        message: The message's id; empty when it is the session itself.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", *, session: str, message: str = "") -> None:
+        super().__init__(problem, remedy, session=session)
+        self.message = message
+
+
+class PromptConflictError(SessionError):
+    """A prompt id was used for something else."""
+
+
+class LifecycleConflictError(SessionError):
+    """A promotion does not fit what was admitted."""
+
+
+class IllegalTransitionError(SessionError):
+    """A part cannot go from the state it is in to that one."""
+
+
+class OperationUnavailableError(SessionError):
+    """An operation does not exist yet.
+
+    Attributes:
+        operation: Which one.
+    """
+
+    def __init__(self, operation: str, *, session: str) -> None:
+        super().__init__(f"The operation '{operation}' does not exist yet.", "", session=session)
+        self.operation = operation
 
 
 class PluginError(OpencodeError):

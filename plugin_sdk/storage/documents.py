@@ -1,0 +1,81 @@
+"""Turns documents into compact JSON text and back. Knows no store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opencode_core.errors import InvalidDocumentError, StorageDamagedError
+from opencode_core.model.json import JSON
+
+__all__ = ["decode_document", "decode_documents", "encode_document"]
+
+
+def encode_document(document: JSON) -> str:
+    """Returns a document as one line of JSON, with its keys in their order.
+
+    The text can always be encoded as UTF-8 and has no zero in it.
+
+    Raises:
+        InvalidDocumentError: It is null, or not JSON.
+    """
+    if document is None:
+        raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
+    try:
+        text = _ENCODER.encode(document)
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can only spell
+        return _ESCAPING.encode(document)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidDocumentError(
+            f"A document is not JSON: {error}.", "Use texts, finite numbers, booleans, lists and mappings of texts."
+        ) from error
+    return text
+
+
+def decode_document(text: str) -> JSON:
+    """Returns the document that a line of JSON holds.
+
+    Raises:
+        StorageDamagedError: It is not JSON.
+    """
+    try:
+        document: JSON = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(error) from error
+    return document
+
+
+def decode_documents(texts: Sequence[str]) -> list[JSON]:
+    """Returns the documents of many lines of JSON; this is faster than one at a time.
+
+    Raises:
+        StorageDamagedError: One of them is not JSON.
+    """
+    try:
+        documents: list[JSON] = _DECODER.decode(f"[{','.join(texts)}]")
+    except (ValueError, RecursionError) as error:
+        raise _damaged(error) from error
+    return documents
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return list(value)
+    raise TypeError(f"a '{type(value).__name__}' is not a JSON value")
+
+
+def _damaged(error: Exception) -> StorageDamagedError:
+    # What the text says stays out of the message: it may be private.
+    return StorageDamagedError(
+        f"A stored document is not JSON ({type(error).__name__}).", "Run 'opencode-core storage check'."
+    )
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+_ESCAPING = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=_plain)
+_DECODER = json.JSONDecoder()
