@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         TrustError,
     )
     from opencode_core.host import Host
-    from opencode_core.model.event import (
+    from opencode_core.model.event.base import Event
+    from opencode_core.model.event.plugin import (
         CatalogUpdated,
-        Event,
         PluginAdded,
         PluginFailed,
         PluginReloaded,
@@ -60,22 +60,22 @@ __all__ = [
 
 _HOMES = {
     "Bus": "opencode_core.bus",
-    "CatalogUpdated": "opencode_core.model.event",
+    "CatalogUpdated": "opencode_core.model.event.plugin",
     "ConfigError": "opencode_core.errors",
     "ControlError": "opencode_core.errors",
     "Diagnostic": "opencode_core.model.plugin",
     "DuplicateKeyError": "opencode_core.errors",
-    "Event": "opencode_core.model.event",
+    "Event": "opencode_core.model.event.base",
     "Host": "opencode_core.host",
     "InitializationBlockedError": "opencode_core.errors",
     "InvalidKeyError": "opencode_core.errors",
     "Location": "opencode_core.model.location",
     "OpencodeError": "opencode_core.errors",
-    "PluginAdded": "opencode_core.model.event",
+    "PluginAdded": "opencode_core.model.event.plugin",
     "PluginError": "opencode_core.errors",
-    "PluginFailed": "opencode_core.model.event",
-    "PluginReloaded": "opencode_core.model.event",
-    "PluginRemoved": "opencode_core.model.event",
+    "PluginFailed": "opencode_core.model.event.plugin",
+    "PluginReloaded": "opencode_core.model.event.plugin",
+    "PluginRemoved": "opencode_core.model.event.plugin",
     "PluginStatus": "opencode_core.model.plugin",
     "ScopeClosedError": "opencode_core.errors",
     "SubscriberOverflowError": "opencode_core.errors",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opencode_core.model.catalog import CatalogDraft
     from opencode_core.model.command import Command
     from opencode_core.model.context import ContextSource
-    from opencode_core.model.event import Event
+    from opencode_core.model.event.base import Event
     from opencode_core.model.location import Location
     from opencode_core.model.permission import PermissionAnswer, PermissionRequest
     from opencode_core.model.provider import ProviderRequest, ProviderTurn

@@ -22,7 +22,8 @@ from opencode_core.control import serve_control
 from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import Baseline, SystemContext
-from opencode_core.model.event import CatalogUpdated, Event
+from opencode_core.model.event.base import Event
+from opencode_core.model.event.plugin import CatalogUpdated
 from opencode_core.model.json import JSON
 from opencode_core.model.keys import check_plugin_name
 from opencode_core.model.location import Location

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from opencode_core.model.catalog import CatalogDraft, ModelInfo, ProviderInfo
     from opencode_core.model.command import Command
     from opencode_core.model.context import UNAVAILABLE, ContextProducer, ContextSource, Unavailable
-    from opencode_core.model.event import (
+    from opencode_core.model.event.base import Event
+    from opencode_core.model.event.plugin import (
         CatalogUpdated,
-        Event,
         PluginAdded,
         PluginFailed,
         PluginReloaded,
@@ -77,11 +77,11 @@ __all__ = [
 _HOMES = {
     "Agent": "opencode_core.model.agent",
     "CatalogDraft": "opencode_core.model.catalog",
-    "CatalogUpdated": "opencode_core.model.event",
+    "CatalogUpdated": "opencode_core.model.event.plugin",
     "Command": "opencode_core.model.command",
     "ContextProducer": "opencode_core.model.context",
     "ContextSource": "opencode_core.model.context",
-    "Event": "opencode_core.model.event",
+    "Event": "opencode_core.model.event.base",
     "HOOK_API": "opencode_core.hookspecs",
     "InvalidKeyError": "opencode_core.errors",
     "JSON": "opencode_core.model.json",
@@ -90,11 +90,11 @@ _HOMES = {
     "OpencodeError": "opencode_core.errors",
     "PermissionAnswer": "opencode_core.model.permission",
     "PermissionRequest": "opencode_core.model.permission",
-    "PluginAdded": "opencode_core.model.event",
-    "PluginFailed": "opencode_core.model.event",
+    "PluginAdded": "opencode_core.model.event.plugin",
+    "PluginFailed": "opencode_core.model.event.plugin",
     "PluginManifest": "opencode_core.model.plugin",
-    "PluginReloaded": "opencode_core.model.event",
-    "PluginRemoved": "opencode_core.model.event",
+    "PluginReloaded": "opencode_core.model.event.plugin",
+    "PluginRemoved": "opencode_core.model.event.plugin",
     "PluginScope": "opencode_core.ports.scope",
     "ProviderAdapter": "opencode_core.ports.provider",
     "ProviderInfo": "opencode_core.model.catalog",

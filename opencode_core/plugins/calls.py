@@ -12,7 +12,7 @@ import attrs
 
 from opencode_core.errors import PluginContractError, PluginError, ToolFailure
 from opencode_core.model.catalog import CatalogDraft
-from opencode_core.model.event import Event
+from opencode_core.model.event.base import Event
 from opencode_core.model.location import Location
 from opencode_core.model.permission import PermissionAnswer, PermissionRequest
 from opencode_core.model.provider import ProviderRequest, ProviderTurn

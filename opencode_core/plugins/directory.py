@@ -15,7 +15,7 @@ from opencode_core.clock import Clock
 from opencode_core.config import PluginSettings
 from opencode_core.errors import Place as Position
 from opencode_core.errors import PluginContractError, PluginError, PluginReloadError, ScopeClosedError
-from opencode_core.model.event import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
+from opencode_core.model.event.plugin import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
 from opencode_core.model.plugin import Diagnostic, PluginState, PluginStatus
 from opencode_core.plugins.admission import options_in
 from opencode_core.plugins.candidate import Candidate, ObjectCode

@@ -12,7 +12,7 @@ import pytest
 
 from opencode_core.config import PluginSpec
 from opencode_core.errors import PluginError
-from opencode_core.model.event import PluginAdded, PluginFailed, PluginRemoved
+from opencode_core.model.event.plugin import PluginAdded, PluginFailed, PluginRemoved
 from opencode_core.model.plugin import Diagnostic
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.loader import from_spec

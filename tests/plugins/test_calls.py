@@ -14,7 +14,8 @@ from anyio.lowlevel import checkpoint
 from opencode_core.errors import PluginContractError, PluginError, PluginHookError, ToolFailure
 from opencode_core.hookspecs import hookimpl
 from opencode_core.model.catalog import CatalogDraft
-from opencode_core.model.event import Event, PluginRemoved
+from opencode_core.model.event.base import Event
+from opencode_core.model.event.plugin import PluginRemoved
 from opencode_core.model.location import Location
 from opencode_core.model.permission import PermissionRequest
 from opencode_core.model.provider import ProviderRequest, ProviderTurn

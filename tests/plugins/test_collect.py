@@ -16,7 +16,7 @@ from opencode_core.model.agent import Agent
 from opencode_core.model.catalog import CatalogDraft
 from opencode_core.model.command import Command
 from opencode_core.model.context import ContextSource
-from opencode_core.model.event import Event
+from opencode_core.model.event.base import Event
 from opencode_core.model.location import Location
 from opencode_core.model.permission import PermissionRequest
 from opencode_core.model.provider import ProviderRequest, ProviderTurn, StreamEvent

@@ -14,7 +14,7 @@ import pytest
 from opencode_core.errors import PluginContractError, PluginError, PluginReloadError
 from opencode_core.host import Host
 from opencode_core.model.catalog import CatalogDraft
-from opencode_core.model.event import PluginFailed, PluginReloaded
+from opencode_core.model.event.plugin import PluginFailed, PluginReloaded
 from opencode_core.model.tool import ToolCall
 from opencode_core.plugins.slots import CONTEXT_SOURCES, TOOLS
 from opencode_core.tools.registry import Completed, Refused, materialize

@@ -9,7 +9,7 @@ import pytest
 
 from opencode_core.errors import PluginNotFoundError, PluginReloadError, PluginUntrustedError
 from opencode_core.host import Host
-from opencode_core.model.event import PluginAdded, PluginFailed
+from opencode_core.model.event.plugin import PluginAdded, PluginFailed
 from opencode_core.plugins.finder import Finder
 from opencode_core.plugins.project_code import ProjectCode
 from opencode_core.plugins.trust import Changed, TrustStore, Unknown

@@ -13,7 +13,7 @@ import watchfiles
 
 from opencode_core.bus import Subscription
 from opencode_core.host import Host
-from opencode_core.model.event import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
+from opencode_core.model.event.plugin import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.hot import HotReload
 from opencode_core.plugins.watch import Watcher, _Roots, _roots, _touched

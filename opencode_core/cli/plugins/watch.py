@@ -15,7 +15,7 @@ from opencode_core.cli.call import Call, here_too, pass_call
 from opencode_core.cli.hosts import open_host, run_async
 from opencode_core.cli.plugins.diagnostics import diagnostic_lines
 from opencode_core.cli.text import columns, counted, one_line
-from opencode_core.model.event import PluginEvent, PluginFailed
+from opencode_core.model.event.plugin import PluginEvent, PluginFailed
 
 if TYPE_CHECKING:
     import anyio

@@ -1,13 +1,10 @@
-"""What can be told after it happened: one class per fact, in the past tense."""
+"""What happens to plugins and to what they contribute. Live-only."""
 
 from __future__ import annotations
 
 import attrs
 
-
-@attrs.frozen(kw_only=True)
-class Event:
-    """The base of everything that is published after a change is visible."""
+from opencode_core.model.event.base import Event
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,391 @@
+"""The one converter between values and JSON: names, tagged unions, versions. Reads and writes nothing itself.
+
+Sessions, messages and parts have the names of the first generation (``sessionID``, ``time.created``), so that its
+programs can read them. Events have the names of their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from types import UnionType
+from typing import Any, Final, TypeVar, cast, get_args
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from opencode_core.errors import EventDecodeError, MessageDecodeError, UnknownEventError
+from opencode_core.model import fault, message, part, prompt, session
+from opencode_core.model.event.base import DurableEvent, EventLocation
+from opencode_core.model.event.catalogue import SESSION_EVENTS
+from opencode_core.model.json import JSON
+from opencode_core.model.message import Message
+from opencode_core.model.part import Part
+from opencode_core.model.session import Session
+
+T = TypeVar("T")
+
+Upcaster = Callable[[dict[str, JSON]], dict[str, JSON]]
+"""Brings the data of an event from one version to the next."""
+
+UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
+"""By type and the version that is brought up; there is one for every version that was ever written but the last."""
+
+
+@attrs.define(eq=False, repr=False, init=False)
+class EventCodec:
+    """Turns durable events into data and back, whatever version wrote them.
+
+    Args:
+        events: The classes, each in its own version; the highest of a type is the one that is written.
+        upcasters: How older data become newer, by type and version.
+    """
+
+    _latest: dict[str, type[DurableEvent]]
+    _upcasters: Mapping[tuple[str, int], Upcaster]
+
+    def __init__(
+        self,
+        events: Iterable[type[DurableEvent]] = SESSION_EVENTS,
+        upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+    ) -> None:
+        self._latest = {}
+        for event in events:
+            known = self._latest.setdefault(event.kind.type, event)
+            if known.kind.version < event.kind.version:
+                self._latest[event.kind.type] = event
+        self._upcasters = upcasters
+
+    def latest(self, type: str) -> type[DurableEvent]:
+        """Returns the class of a type, in its newest version.
+
+        Raises:
+            UnknownEventError: There is none.
+        """
+        try:
+            return self._latest[type]
+        except KeyError:
+            raise UnknownEventError(
+                f"No event has the type '{type}'.", "Install the plugin or the version that wrote it."
+            ) from None
+
+    def encode(self, event: DurableEvent) -> dict[str, JSON]:
+        """Returns the data of an event, without the field that says whose log it belongs to.
+
+        Raises:
+            UnknownEventError: Its class is not one that this codec would read back.
+        """
+        if self._latest.get(event.kind.type) is not type(event):
+            raise UnknownEventError(
+                f"The event '{type(event).__name__}' ('{event.kind.type}', version {event.kind.version}) is not known.",
+                "Record events of the newest version only, and give the codec every class.",
+            )
+        data: dict[str, JSON] = _CONVERTER.unstructure(event)
+        data.pop(event.kind.aggregate, None)
+        return data
+
+    def decode(self, type: str, version: int, data: Mapping[str, JSON], aggregate: str) -> DurableEvent:
+        """Returns the event that these data tell of, in its newest version.
+
+        Raises:
+            UnknownEventError: There is no such type, or the version is newer than what is known.
+            EventDecodeError: The data do not fit.
+        """
+        cls = self.latest(type)
+        try:
+            current = self._upcast(cls, type, version, data)
+            return _CONVERTER.structure({**current, cls.kind.aggregate: aggregate}, cls)
+        except UnknownEventError:
+            raise
+        except Exception as error:
+            raise EventDecodeError(
+                f"The data of an event '{type}' (version {version}) do not fit: {_why(error)}.",
+                "Run 'opencode-core storage check'.",
+            ) from error
+
+    def _upcast(self, cls: type[DurableEvent], type: str, version: int, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        newest = cls.kind.version
+        if version == newest:
+            return data
+        if version > newest or version < 1:
+            raise UnknownEventError(
+                f"An event '{type}' has version {version}, but {newest} is the newest that is known.",
+                "Use the version of the program that wrote it, or a newer one.",
+            )
+        current = dict(data)
+        for step in range(version, newest):
+            current = self._upcasters[type, step](current)
+        return current
+
+
+def encode(value: object) -> Any:
+    """Returns a value as JSON."""
+    return _CONVERTER.unstructure(value)
+
+
+def decode_session(document: JSON, *, session: str) -> Session:
+    """Returns the session that a document tells of.
+
+    Raises:
+        MessageDecodeError: It does not fit.
+    """
+    return _decoded(document, Session, "session", session, "")
+
+
+def decode_message(document: JSON, *, session: str, message: str) -> Message:
+    """Returns the message that a document tells of.
+
+    Raises:
+        MessageDecodeError: It does not fit.
+    """
+    return _decoded(document, cast("type[Message]", Message), "message", session, message)
+
+
+def decode_part(document: JSON, *, session: str, message: str) -> Part:
+    """Returns the part that a document tells of.
+
+    Raises:
+        MessageDecodeError: It does not fit.
+    """
+    return _decoded(document, cast("type[Part]", Part), "part", session, message)
+
+
+def decode(document: JSON, cls: type[T]) -> T:
+    """Returns the value that JSON tells of; raises what the converter raises when it does not fit."""
+    return _CONVERTER.structure(document, cls)
+
+
+def _decoded(document: JSON, cls: type[T], what: str, session: str, message: str) -> T:
+    try:
+        return _CONVERTER.structure(document, cls)
+    except Exception as error:
+        named = f" of the message '{message}'" if message else ""
+        raise MessageDecodeError(
+            f"The stored {what}{named} in session '{session}' does not fit: {_why(error)}.",
+            "Run 'opencode-core storage check'.",
+            session=session,
+            message=message,
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    """Says what is wrong without repeating what was stored, which may be private."""
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str) and error.args[0].isidentifier():
+        return f"'{error.args[0]}' is missing or unknown"
+    return f"{type(error).__name__}"
+
+
+# How the first generation calls a field. `model` is an id where it is a text, and a choice where it is one.
+_NAMES: Final = {
+    "session": "sessionID",
+    "message": "messageID",
+    "project": "projectID",
+    "parent": "parentID",
+    "call": "callID",
+    "provider": "providerID",
+    "workspace": "workspaceID",
+    "tail_start": "tail_start_id",
+    "client": "clientName",
+    "result_metadata": "resultMetadata",
+    "executed": "providerExecuted",
+}
+_OWN_NAMES: Final[dict[type, dict[str, str]]] = {
+    session.ModelChoice: {"model": "modelID"},
+    message.AssistantMessage: {"model": "modelID"},
+    message.JsonSchemaFormat: {"retries": "retryCount"},
+    fault.ProviderAuthFault: {"message": "message"},
+    fault.ApiFault: {
+        "message": "message",
+        "status": "statusCode",
+        "retryable": "isRetryable",
+        "headers": "responseHeaders",
+        "body": "responseBody",
+    },
+    fault.ContextOverflowFault: {"message": "message", "body": "responseBody"},
+    fault.AbortedFault: {"message": "message"},
+    fault.UnknownFault: {"message": "message"},
+    fault.StructuredOutputFault: {"message": "message"},
+    prompt.AdmittedPrompt: {"session": "session", "message": "message"},
+}
+_FAULTS: Final = {
+    "MessageAbortedError": fault.AbortedFault,
+    "ProviderAuthError": fault.ProviderAuthFault,
+    "APIError": fault.ApiFault,
+    "ContextOverflowError": fault.ContextOverflowFault,
+    "MessageOutputLengthError": fault.OutputLengthFault,
+    "StructuredOutputError": fault.StructuredOutputFault,
+    "UnknownError": fault.UnknownFault,
+}
+_TAGGED: Final[tuple[tuple[Any, str, dict[str, type]], ...]] = (
+    (part.Source, "type", {"file": part.FileSource, "symbol": part.SymbolSource, "resource": part.ResourceSource}),
+    (
+        part.ToolState,
+        "status",
+        {
+            "pending": part.PendingTool,
+            "running": part.RunningTool,
+            "completed": part.CompletedTool,
+            "error": part.FailedTool,
+        },
+    ),
+    (message.OutputFormat, "type", {"text": message.TextFormat, "json_schema": message.JsonSchemaFormat}),
+    (
+        part.Part,
+        "type",
+        {
+            "text": part.TextPart,
+            "reasoning": part.ReasoningPart,
+            "tool": part.ToolPart,
+            "file": part.FilePart,
+            "snapshot": part.SnapshotPart,
+            "patch": part.PatchPart,
+            "agent": part.AgentPart,
+            "compaction": part.CompactionPart,
+            "subtask": part.SubtaskPart,
+            "retry": part.RetryPart,
+            "step-start": part.StepStartPart,
+            "step-finish": part.StepFinishPart,
+        },
+    ),
+    (
+        message.Message,
+        "role",
+        {
+            "user": message.UserMessage,
+            "assistant": message.AssistantMessage,
+            "system": message.SystemMessage,
+            "synthetic": message.SyntheticMessage,
+            "shell": message.ShellMessage,
+            "agent-switch": message.AgentSwitchMessage,
+            "model-switch": message.ModelSwitchMessage,
+            "compaction": message.CompactionMessage,
+        },
+    ),
+)
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    for primitive in (str, int, bool):
+        converter.register_structure_hook(primitive, _checked(primitive))
+    converter.register_structure_hook(Decimal, lambda number, _: Decimal(str(number)))
+    converter.register_unstructure_hook(Decimal, _number)
+    # A JSON value is an alias that names itself, which the converter cannot follow and need not.
+    converter.register_structure_hook_func(_is_json, lambda value, _: value)
+    converter.register_unstructure_hook_func(_is_json, lambda value: value)
+    converter.register_unstructure_hook_factory(
+        lambda cls: isinstance(cls, type) and attrs.has(cls), lambda cls: _unstructure(cls, converter)
+    )
+    converter.register_structure_hook_factory(
+        lambda cls: isinstance(cls, type) and attrs.has(cls), lambda cls: _structure(cls, converter)
+    )
+    _register_faults(converter)
+    for union, tag, classes in _TAGGED:
+        _register_union(converter, union, tag, classes)
+    return converter
+
+
+def _checked(primitive: type) -> Callable[[Any, Any], Any]:
+    def check(value: Any, _: Any) -> Any:
+        if value.__class__ is primitive:
+            return value
+        if primitive is int and value.__class__ is float and value.is_integer():  # as the first generation may write it
+            return int(value)
+        raise TypeError(f"a '{type(value).__name__}' is not a '{primitive.__name__}'")
+
+    return check
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _is_json(cls: Any) -> bool:
+    return "ForwardRef('bool | int | float" in repr(cls)
+
+
+def _is_event(cls: type) -> bool:
+    return issubclass(cls, (DurableEvent, EventLocation)) or cls.__module__.startswith("opencode_core.model.event.")
+
+
+def _unstructure(cls: type, converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
+    overrides: dict[str, Any] = {
+        field.name: override(rename=_name(cls, field), omit_if_default=_is_left_out(cls, field))
+        for field in _fields(cls)
+    }
+    return make_dict_unstructure_fn(cls, converter, **overrides)
+
+
+def _structure(cls: type, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    overrides: dict[str, Any] = {field.name: override(rename=_name(cls, field)) for field in _fields(cls)}
+    return make_dict_structure_fn(cls, converter, _cattrs_detailed_validation=False, **overrides)
+
+
+def _fields(cls: type) -> tuple[attrs.Attribute[Any], ...]:
+    # The alias JSON names its parts, which a module that uses it need not have imported.
+    attrs.resolve_types(cls, localns={"JSON": JSON, "Mapping": Mapping, "Sequence": Sequence})
+    return tuple(attrs.fields(cls))
+
+
+def _name(cls: type, field: attrs.Attribute[Any]) -> str:
+    if _is_event(cls):
+        return field.name
+    return _OWN_NAMES.get(cls, {}).get(field.name) or _NAMES.get(field.name, field.name)
+
+
+def _is_left_out(cls: type, field: attrs.Attribute[Any]) -> bool:
+    """Events leave out what is as it is by default; rows only what is not there, as the first generation does."""
+    return field.default is None if not _is_event(cls) else field.default is not attrs.NOTHING
+
+
+def _register_faults(converter: cattrs.Converter) -> None:
+    names = {cls: name for name, cls in _FAULTS.items()}
+    plain = {cls: _unstructure(cls, converter) for cls in names}
+    readers = {name: _structure(cls, converter) for name, cls in _FAULTS.items()}
+
+    def read(document: Any, _: Any) -> Any:
+        if document is None:
+            return None
+        name = document["name"]
+        if name not in readers:
+            return fault.UnknownFault(message=str(document.get("data", {}).get("message", name)))
+        return readers[name](document.get("data", {}), _FAULTS[name])
+
+    def write(value: Any) -> dict[str, Any] | None:
+        return None if value is None else {"name": names[type(value)], "data": plain[type(value)](value)}
+
+    converter.register_structure_hook_func(lambda cls: _is_union(cls, fault.Fault), read)
+    converter.register_unstructure_hook_func(lambda cls: _is_union(cls, fault.Fault), write)
+
+
+def _register_union(converter: cattrs.Converter, union: Any, tag: str, classes: dict[str, type]) -> None:
+    names = {cls: name for name, cls in classes.items()}
+    writers = {cls: _unstructure(cls, converter) for cls in names}
+    readers = {name: (_structure(cls, converter), cls) for name, cls in classes.items()}
+
+    def read(document: Any, _: Any) -> Any:
+        if document is None:
+            return None
+        reader, cls = readers[document[tag]]
+        return reader(document, cls)
+
+    def write(value: Any) -> dict[str, Any] | None:
+        cls = value.__class__
+        return None if value is None else {tag: names[cls], **writers[cls](value)}
+
+    converter.register_structure_hook_func(lambda cls: _is_union(cls, union), read)
+    converter.register_unstructure_hook_func(lambda cls: _is_union(cls, union), write)
+    for cls in names:
+        converter.register_unstructure_hook(cls, write)
+
+
+def _is_union(cls: Any, union: UnionType) -> bool:
+    """Whether this is that union, or that union or None."""
+    return {*get_args(cls)} - {type(None)} == set(get_args(union))
+
+
+_CONVERTER: Final = _make_converter()
+
+EVENTS: Final = EventCodec()
+"""The codec of the durable events of a session."""
