@@ -17,7 +17,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from opencode_core.errors import EventDecodeError, MessageDecodeError, UnknownEventError
 from opencode_core.model import fault, message, part, prompt, session
-from opencode_core.model.event.base import DurableEvent, EventLocation
+from opencode_core.model.event.base import DurableEvent
 from opencode_core.model.event.catalogue import SESSION_EVENTS
 from opencode_core.model.json import JSON
 from opencode_core.model.message import Message
@@ -156,6 +156,11 @@ def decode(document: JSON, cls: type[T]) -> T:
     return _CONVERTER.structure(document, cls)
 
 
+def json_names(cls: type) -> frozenset[str]:
+    """Returns the names that the fields of a class have in JSON."""
+    return frozenset(_name(cls, field) for field in attrs.fields(cls))
+
+
 def _decoded(document: JSON, cls: type[T], what: str, session: str, message: str) -> T:
     try:
         return _CONVERTER.structure(document, cls)
@@ -206,7 +211,6 @@ _OWN_NAMES: Final[dict[type, dict[str, str]]] = {
     fault.AbortedFault: {"message": "message"},
     fault.UnknownFault: {"message": "message"},
     fault.StructuredOutputFault: {"message": "message"},
-    prompt.AdmittedPrompt: {"session": "session", "message": "message"},
 }
 _FAULTS: Final = {
     "MessageAbortedError": fault.AbortedFault,
@@ -306,7 +310,7 @@ def _is_json(cls: Any) -> bool:
 
 
 def _is_event(cls: type) -> bool:
-    return issubclass(cls, (DurableEvent, EventLocation)) or cls.__module__.startswith("opencode_core.model.event.")
+    return issubclass(cls, DurableEvent) or cls.__module__.startswith(("opencode_core.model.event.", prompt.__name__))
 
 
 def _unstructure(cls: type, converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:

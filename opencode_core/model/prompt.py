@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from opencode_core.model.json import JSON
 from opencode_core.model.message import OutputFormat
 from opencode_core.model.part import Excerpt, Source
 from opencode_core.model.session import Delivery, ModelChoice
@@ -79,3 +80,4 @@ class AdmittedPrompt:
     promoted: int | None = None
     prompt: Prompt | None = None
     parts: tuple[str, ...] = ()
+    metadata: Mapping[str, JSON] | None = None
