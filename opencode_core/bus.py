@@ -32,16 +32,23 @@ class Bus(Generic[T]):
 
     Args:
         on_error: Told of a listener that raised: the listener, the event, the exception. Logs by default.
+        inside: Returns what an event carries, by whose type a subscription can choose it too; itself by default.
     """
 
     _on_error: Callable[[Callable[[T], object], T, Exception], object] = attrs.field(factory=lambda: _log)
+    _inside: Callable[[T], object] = attrs.field(default=lambda event: event)
     # Weak, so that a subscription nobody holds any more is not fed for ever.
     _subscriptions: WeakValueDictionary[int, Subscription[Any]] = attrs.field(init=False, factory=WeakValueDictionary)
     _listeners: dict[int, Callable[[T], object]] = attrs.field(init=False, factory=dict)
-    _undelivered: deque[tuple[T, tuple[int, ...]]] = attrs.field(init=False, factory=deque)
+    _undelivered: deque[tuple[T, tuple[int, ...], list[Exception] | None]] = attrs.field(init=False, factory=deque)
     _delivering: bool = attrs.field(init=False, default=False)
     _closed: bool = attrs.field(init=False, default=False)
     _numbers: itertools.count[int] = attrs.field(init=False, factory=itertools.count)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody would receive an event now."""
+        return bool(self._listeners) or bool(self._subscriptions)
 
     def publish(self, event: T) -> None:
         """Hands the event to all subscriptions, then to all listeners in the order they came.
@@ -50,9 +57,23 @@ class Bus(Generic[T]):
         order they were published: what a listener publishes reaches the listeners after the event it is
         handling. After ``close`` nobody is there to hear it.
         """
+        self._hand_over(event, None)
+
+    def publish_or_raise(self, event: T) -> None:
+        """Does the same, and then raises what the first listener raised, if any did.
+
+        A listener that publishes in this way does not see what is raised later, by listeners after it.
+        """
+        errors: list[Exception] = []
+        self._hand_over(event, errors)
+        if errors:
+            raise errors[0]
+
+    def _hand_over(self, event: T, errors: list[Exception] | None) -> None:
+        inside = self._inside(event)
         for subscription in list(self._subscriptions.values()):
-            subscription._offer(event)
-        self._undelivered.append((event, tuple(self._listeners)))
+            subscription._offer(event, inside)
+        self._undelivered.append((event, tuple(self._listeners), errors))
         if not self._delivering:
             self._call_listeners()
 
@@ -104,20 +125,23 @@ class Bus(Generic[T]):
         self._delivering = True
         try:
             while self._undelivered:
-                event, numbers = self._undelivered.popleft()
+                event, numbers, errors = self._undelivered.popleft()
                 for number in numbers:
-                    self._call(self._listeners.get(number), event)
+                    self._call(self._listeners.get(number), event, errors)
         finally:
             self._delivering = False
             self._undelivered.clear()
 
-    def _call(self, listener: Callable[[T], object] | None, event: T) -> None:
+    def _call(self, listener: Callable[[T], object] | None, event: T, errors: list[Exception] | None) -> None:
         if listener is None:  # it left while the event was under way
             return
         try:
             listener(event)
         except Exception as error:
-            self._report(listener, event, error)
+            if errors is None:
+                self._report(listener, event, error)
+            else:
+                errors.append(error)
 
     def _report(self, listener: Callable[[T], object], event: T, error: Exception) -> None:
         try:
@@ -178,8 +202,8 @@ class Subscription(Generic[E]):
             self._wake = anyio.Event()
         await self._wake.wait()
 
-    def _offer(self, event: E) -> None:
-        if self._types and not isinstance(event, self._types):
+    def _offer(self, event: E, inside: object) -> None:
+        if self._types and not isinstance(event, self._types) and not isinstance(inside, self._types):
             return
         if len(self._buffer) < self.capacity:
             self._buffer.append(event)

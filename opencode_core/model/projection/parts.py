@@ -133,7 +133,7 @@ def open_part(draft: Draft, event: events.PartEvent, cls: type[P]) -> P:
         IllegalTransitionError: It is of another kind, or ended already.
     """
     part = existing(draft, event)
-    if not isinstance(part, cls) or (part.time is not None and part.time.end is not None):
+    if not isinstance(part, cls) or getattr(part.time, "end", None) is not None:
         raise IllegalTransitionError(
             f"The part '{event.part}' of the message '{event.message}' cannot end: it is another kind, or has ended.",
             "End each part once, as what it started.",

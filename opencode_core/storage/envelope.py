@@ -1,0 +1,113 @@
+"""Turns recorded events into rows and into what is sent elsewhere, and back. Stores nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+
+from opencode_core.errors import EventDecodeError, ForeignAggregateError
+from opencode_core.model.codec import EventCodec, decode, encode
+from opencode_core.model.event.base import EventLocation, Recorded
+from opencode_core.model.json import JSON
+
+
+@attrs.frozen(kw_only=True)
+class Serialized:
+    """An event as it is exported and sent to another store: nothing but JSON.
+
+    Attributes:
+        data: The fields of the event, with the one that says whose log it belongs to.
+    """
+
+    aggregate: str
+    sequence: int
+    id: str
+    type: str
+    version: int
+    data: Mapping[str, JSON]
+    location: Mapping[str, JSON] | None = None
+
+
+def row_of(recorded: Recorded, codec: EventCodec) -> dict[str, JSON]:
+    """Returns the row of an event; its key says where it stands and whose log it belongs to.
+
+    Raises:
+        UnknownEventError: The codec does not know its class.
+    """
+    kind = recorded.event.kind
+    row: dict[str, JSON] = {
+        "id": recorded.id,
+        "type": f"{kind.type}/{kind.version}",
+        "data": codec.encode(recorded.event),
+    }
+    if recorded.location is not None:
+        row["location"] = encode(recorded.location)
+    return row
+
+
+def from_row(aggregate: str, sequence: int, row: JSON, codec: EventCodec) -> Recorded:
+    """Returns the event that a row holds.
+
+    Raises:
+        UnknownEventError: Nobody knows its type or version.
+        EventDecodeError: The row or its data do not fit.
+    """
+    try:
+        fields = cast("Mapping[str, Any]", row)
+        type, _, version = fields["type"].rpartition("/")
+        id, number, data, location = fields["id"], int(version), fields["data"], fields.get("location")
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise EventDecodeError(
+            f"The event {sequence} of '{aggregate}' is not one.", "Run 'opencode-core storage check'."
+        ) from error
+    return Recorded(
+        aggregate=aggregate,
+        sequence=sequence,
+        id=id,
+        event=codec.decode(type, number, data, aggregate),
+        location=None if location is None else decode(location, EventLocation),
+    )
+
+
+def serialize(recorded: Recorded, codec: EventCodec) -> Serialized:
+    """Returns an event as it is sent elsewhere.
+
+    Raises:
+        UnknownEventError: The codec does not know its class.
+    """
+    kind = recorded.event.kind
+    return Serialized(
+        aggregate=recorded.aggregate,
+        sequence=recorded.sequence,
+        id=recorded.id,
+        type=kind.type,
+        version=kind.version,
+        data={**codec.encode(recorded.event), kind.aggregate: recorded.aggregate},
+        location=None if recorded.location is None else encode(recorded.location),
+    )
+
+
+def deserialize(serialized: Serialized, codec: EventCodec) -> Recorded:
+    """Returns the event that was sent from elsewhere.
+
+    Raises:
+        UnknownEventError: Nobody knows its type or version.
+        EventDecodeError: Its data do not fit.
+        ForeignAggregateError: It says that it belongs to one log, and its data say another.
+    """
+    field = codec.latest(serialized.type).kind.aggregate
+    inside = serialized.data.get(field)
+    if inside != serialized.aggregate:
+        raise ForeignAggregateError(
+            f"The event '{serialized.id}' was sent for '{serialized.aggregate}', but belongs to '{inside}'.",
+            "Replay it into the log that it belongs to.",
+        )
+    return Recorded(
+        aggregate=serialized.aggregate,
+        sequence=serialized.sequence,
+        id=serialized.id,
+        event=codec.decode(serialized.type, serialized.version, serialized.data, serialized.aggregate),
+        location=None if serialized.location is None else decode(serialized.location, EventLocation),
+    )
