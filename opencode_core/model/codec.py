@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from types import UnionType
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import attrs
 import cattrs
@@ -177,14 +178,19 @@ def _decoded(document: JSON, cls: type[T], what: str, session: str, message: str
 def _why(error: Exception) -> str:
     """Says what is wrong without repeating what was stored, which may be private."""
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str) and error.args[0].isidentifier():
-        return f"'{error.args[0]}' is missing or unknown"
-    return f"{type(error).__name__}"
+        return f"'{error.args[0]}' is missing"
+    return str(error) if isinstance(error, _Misfit) else type(error).__name__
+
+
+class _Misfit(Exception):
+    """Says what does not fit, in words that repeat nothing of what was stored."""
 
 
 # How the first generation calls a field. `model` is an id where it is a text, and a choice where it is one.
 _NAMES: Final = {
     "session": "sessionID",
     "message": "messageID",
+    "part": "partID",
     "project": "projectID",
     "parent": "parentID",
     "call": "callID",
@@ -221,6 +227,7 @@ _FAULTS: Final = {
     "StructuredOutputError": fault.StructuredOutputFault,
     "UnknownError": fault.UnknownFault,
 }
+_UNIONS: Final = (Union, UnionType)
 _TAGGED: Final[tuple[tuple[Any, str, dict[str, type]], ...]] = (
     (part.Source, "type", {"file": part.FileSource, "symbol": part.SymbolSource, "resource": part.ResourceSource}),
     (
@@ -273,10 +280,12 @@ def _make_converter() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=False)
     for primitive in (str, int, bool):
         converter.register_structure_hook(primitive, _checked(primitive))
-    converter.register_structure_hook(Decimal, lambda number, _: Decimal(str(number)))
+    converter.register_structure_hook(Decimal, _decimal)
     converter.register_unstructure_hook(Decimal, _number)
+    converter.register_structure_hook_func(_is_literal, _literal)
     # A JSON value is an alias that names itself, which the converter cannot follow and need not.
     converter.register_structure_hook_func(_is_json, lambda value, _: value)
+    converter.register_structure_hook_func(_is_json_object, _object)
     converter.register_unstructure_hook_func(_is_json, lambda value: value)
     converter.register_unstructure_hook_factory(
         lambda cls: isinstance(cls, type) and attrs.has(cls), lambda cls: _unstructure(cls, converter)
@@ -296,17 +305,46 @@ def _checked(primitive: type) -> Callable[[Any, Any], Any]:
             return value
         if primitive is int and value.__class__ is float and value.is_integer():  # as the first generation may write it
             return int(value)
-        raise TypeError(f"a '{type(value).__name__}' is not a '{primitive.__name__}'")
+        raise _Misfit(f"a '{type(value).__name__}' is not a '{primitive.__name__}'")
 
     return check
+
+
+def _decimal(number: Any, _: Any) -> Decimal:
+    if number.__class__ in (int, float):
+        return Decimal(str(number))
+    raise _Misfit(f"a '{type(number).__name__}' is not a number")
 
 
 def _number(value: Decimal) -> int | float:
     return int(value) if value == value.to_integral_value() else float(value)
 
 
+def _is_literal(cls: Any) -> bool:
+    return get_origin(cls) is Literal
+
+
+def _literal(value: Any, cls: Any) -> Any:
+    if value in get_args(cls):
+        return value
+    raise _Misfit("something is none of the values that it can be")
+
+
 def _is_json(cls: Any) -> bool:
-    return "ForwardRef('bool | int | float" in repr(cls)
+    # A tuple of JSON values is none itself: what is read is a list, and has to become a tuple again.
+    return get_origin(cls) is not tuple and "ForwardRef('bool | int | float" in repr(cls)
+
+
+def _is_json_object(cls: Any) -> bool:
+    """Whether this is a mapping of JSON values, or one or None."""
+    members = [member for member in get_args(cls) if member is not type(None)] if get_origin(cls) in _UNIONS else [cls]
+    return _is_json(cls) and all(get_origin(member) is Mapping for member in members)
+
+
+def _object(value: Any, cls: Any) -> Any:
+    if isinstance(value, Mapping) or (value is None and get_origin(cls) in _UNIONS):
+        return value
+    raise _Misfit(f"a '{type(value).__name__}' is not an object")
 
 
 def _is_event(cls: type) -> bool:
@@ -361,26 +399,32 @@ def _register_faults(converter: cattrs.Converter) -> None:
 
     converter.register_structure_hook_func(lambda cls: _is_union(cls, fault.Fault), read)
     converter.register_unstructure_hook_func(lambda cls: _is_union(cls, fault.Fault), write)
+    for cls in names:
+        converter.register_unstructure_hook(cls, write)
 
 
 def _register_union(converter: cattrs.Converter, union: Any, tag: str, classes: dict[str, type]) -> None:
     names = {cls: name for name, cls in classes.items()}
-    writers = {cls: _unstructure(cls, converter) for cls in names}
-    readers = {name: (_structure(cls, converter), cls) for name, cls in classes.items()}
+    # Made when they are first needed: by then the converter knows the other unions too, which these may hold.
+    writer = cache(lambda cls: _unstructure(cls, converter))
+    reader = cache(lambda cls: _structure(cls, converter))
 
     def read(document: Any, _: Any) -> Any:
         if document is None:
             return None
-        reader, cls = readers[document[tag]]
-        return reader(document, cls)
+        cls = classes.get(document[tag])
+        if cls is None:
+            raise _Misfit(f"its '{tag}' is not known")
+        return reader(cls)(document, cls)
 
     def write(value: Any) -> dict[str, Any] | None:
         cls = value.__class__
-        return None if value is None else {tag: names[cls], **writers[cls](value)}
+        return None if value is None else {tag: names[cls], **writer(cls)(value)}
 
     converter.register_structure_hook_func(lambda cls: _is_union(cls, union), read)
     converter.register_unstructure_hook_func(lambda cls: _is_union(cls, union), write)
     for cls in names:
+        _fields(cls)
         converter.register_unstructure_hook(cls, write)
 
 

@@ -7,7 +7,7 @@ this project's own: where a session or a message is, and in which order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 import attrs
@@ -46,8 +46,8 @@ class Rows(Protocol):
 
     def scan(
         self, table: str, prefix: Key = (), *, after: Key | None = None, limit: int | None = None, reverse: bool = False
-    ) -> Iterator[tuple[Key, JSON]]:
-        """Yields documents in key order."""
+    ) -> Iterable[tuple[Key, JSON]]:
+        """Returns documents in key order."""
         ...
 
 
@@ -91,20 +91,32 @@ class Draft:
         """Takes a document out of the draft."""
         self._changed[table, key] = None
 
-    def scan(self, table: str, prefix: Key = ()) -> list[tuple[Key, JSON]]:
-        """Returns everything below a prefix as it is in the draft, in key order."""
-        found = dict(self._rows.scan(table, prefix))
-        for (changed, key), document in self._changed.items():
-            if changed == table and key[: len(prefix)] == prefix:
-                found[key] = document
-        return [(key, found[key]) for key in sorted(found, key=in_order) if found[key] is not None]
+    def scan(
+        self, table: str, prefix: Key = (), *, after: Key | None = None, limit: int | None = None, reverse: bool = False
+    ) -> list[tuple[Key, JSON]]:
+        """Returns documents as they are in the draft, in key order."""
+        changed = {
+            key: document
+            for (name, key), document in self._changed.items()
+            if name == table and key[: len(prefix)] == prefix
+        }
+        if not changed:
+            return self._scanned(table, prefix, after, limit, reverse)
+        found = {**dict(self._scanned(table, prefix, after, None, reverse)), **changed}
+        keys = sorted((key for key in found if _is_behind(key, after, reverse)), key=in_order, reverse=reverse)
+        return [(key, found[key]) for key in keys if found[key] is not None][:limit]
+
+    def _scanned(
+        self, table: str, prefix: Key, after: Key | None, limit: int | None, reverse: bool
+    ) -> list[tuple[Key, JSON]]:
+        found = list(self._rows.scan(table, prefix, after=after, limit=limit, reverse=reverse))
+        for key, document in found:
+            self._read.setdefault((table, key), document)
+        return found
 
     def last(self, table: str, prefix: Key) -> tuple[Key, JSON] | None:
         """Returns the last document below a prefix."""
-        if any(changed == table and key[: len(prefix)] == prefix for changed, key in self._changed):
-            found = self.scan(table, prefix)
-            return found[-1] if found else None
-        return next(iter(self._rows.scan(table, prefix, limit=1, reverse=True)), None)
+        return next(iter(self.scan(table, prefix, limit=1, reverse=True)), None)
 
     def changes(self) -> list[Change]:
         """Returns what is other than before, in the order in which it was first changed."""
@@ -113,6 +125,12 @@ class Draft:
             for (table, key), document in self._changed.items()
             if not (document is None and (table, key) in self._read and self._read[table, key] is None)
         ]
+
+
+def _is_behind(key: Key, after: Key | None, reverse: bool) -> bool:
+    if after is None:
+        return True
+    return in_order(key) < in_order(after) if reverse else in_order(key) > in_order(after)
 
 
 def in_order(key: Key) -> tuple[tuple[bool, int | str], ...]:

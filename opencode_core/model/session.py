@@ -99,7 +99,7 @@ class Session:
     Attributes:
         project: The id of the project: its root commit, so that worktrees share it; ``global`` without one.
         directory: Where it runs.
-        parent: The session that it was forked from or started by.
+        parent: The session that started it, and that it is removed with.
         version: The version of the program that created it.
         permission: Rules of its own, which beat the agent's.
         workspace: The workspace that it belongs to, where a host has several.

@@ -14,16 +14,17 @@ from opencode_core.model.part import (
     Moment,
     Part,
     PatchPart,
+    PendingTool,
     ReasoningPart,
     RetryPart,
     SnapshotPart,
     Span,
     TextPart,
+    ToolPart,
 )
 from opencode_core.model.projection.stored import (
     add_part,
     drop_fragments,
-    message_sequence,
     read_part,
     remove_part,
     write_part,
@@ -31,6 +32,12 @@ from opencode_core.model.projection.stored import (
 from opencode_core.model.rows import FRAGMENTS, Draft
 
 P = TypeVar("P", TextPart, ReasoningPart)
+
+_GROWING: dict[type, type] = {
+    events.TextGrew: TextPart,
+    events.ReasoningGrew: ReasoningPart,
+    events.ToolInputGrew: ToolPart,
+}
 
 
 def text_started(draft: Draft, event: events.TextStarted, sequence: int) -> None:
@@ -47,7 +54,13 @@ def reasoning_started(draft: Draft, event: events.ReasoningStarted, sequence: in
 
 def fragment_grew(draft: Draft, event: events.FragmentGrew, _sequence: int) -> None:
     """What arrived is kept beside the part, which is written when it is complete."""
-    message_sequence(draft, event.session, event.message)
+    part = existing(draft, event)
+    if not isinstance(part, _GROWING[type(event)]) or not is_open(part):
+        raise IllegalTransitionError(
+            f"The part '{event.part}' of the message '{event.message}' cannot grow: it is another kind, or has ended.",
+            "Record the pieces of a text before its end.",
+            session=event.session,
+        )
     last = draft.last(FRAGMENTS, (event.message, event.part))
     length = 0 if last is None else cast("int", last[0][2]) + len(cast("str", last[1]))
     if event.offset != length:
@@ -62,7 +75,8 @@ def fragment_grew(draft: Draft, event: events.FragmentGrew, _sequence: int) -> N
 def text_ended(draft: Draft, event: events.TextEnded, _sequence: int) -> None:
     """The text is complete."""
     part = open_part(draft, event, TextPart)
-    _end(draft, part, event, part.time or Span(start=event.at))
+    assert part.time is not None  # an open text says since when
+    _end(draft, part, event, part.time)
 
 
 def reasoning_ended(draft: Draft, event: events.ReasoningEnded, _sequence: int) -> None:
@@ -93,7 +107,7 @@ def part_removed(draft: Draft, event: events.PartRemoved, _sequence: int) -> Non
     remove_part(draft, event.message, event.part)
 
 
-def add_new(draft: Draft, event: events.PartEvent, sequence: int, part: Part) -> None:
+def add_new(draft: Draft, event: events.PartEvent | events.StepEnded, sequence: int, part: Part) -> None:
     """Adds a part that must not be there yet.
 
     Raises:
@@ -133,13 +147,20 @@ def open_part(draft: Draft, event: events.PartEvent, cls: type[P]) -> P:
         IllegalTransitionError: It is of another kind, or ended already.
     """
     part = existing(draft, event)
-    if not isinstance(part, cls) or getattr(part.time, "end", None) is not None:
+    if not isinstance(part, cls) or not is_open(part):
         raise IllegalTransitionError(
             f"The part '{event.part}' of the message '{event.message}' cannot end: it is another kind, or has ended.",
             "End each part once, as what it started.",
             session=event.session,
         )
     return part
+
+
+def is_open(part: Part) -> bool:
+    """Whether more of it is expected; a text that never streamed says nothing about its time."""
+    if isinstance(part, ToolPart):
+        return isinstance(part.state, PendingTool)
+    return isinstance(part, (TextPart, ReasoningPart)) and part.time is not None and part.time.end is None
 
 
 def _end(draft: Draft, part: TextPart | ReasoningPart, event: Any, time: Span) -> None:

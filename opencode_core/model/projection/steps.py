@@ -9,6 +9,7 @@ import attrs
 from opencode_core.model.event import conversation as events
 from opencode_core.model.message import AssistantMessage, MessageTime, WorkingPath
 from opencode_core.model.part import StepFinishPart, StepStartPart
+from opencode_core.model.projection.parts import add_new
 from opencode_core.model.projection.stored import (
     add_message,
     add_part,
@@ -70,7 +71,7 @@ def step_ended(draft: Draft, event: events.StepEnded, sequence: int) -> None:
         cost=event.cost,
         tokens=event.tokens,
     )
-    add_part(draft, sequence, part)
+    add_new(draft, event, sequence, part)
     structured = message.structured if event.structured is None else event.structured
     write_message(
         draft,
@@ -104,6 +105,7 @@ def step_failed(draft: Draft, event: events.StepFailed, _sequence: int) -> None:
 
 
 def _turn(draft: Draft, session: str, turn: str, state: str) -> None:
+    session_key(draft, session)
     known = read_cursor(draft, session).get("turn")
     before = known if isinstance(known, dict) and known.get("id") == turn else {"id": turn}
     move_cursor(draft, session, turn={**before, "state": state})

@@ -1,0 +1,1 @@
+"""What happens in sessions, and what people do to them. Opens no file, no socket and no database."""
