@@ -110,7 +110,9 @@ async def test_one_created_event_is_stored_with_the_callers_id(sessions: Session
     page = await sessions.log.history("ses_mine", private=True)
     assert [type(each.event) for each in page.events] == [SessionCreated]
     assert page.events[0].aggregate == "ses_mine"
-    assert page.events[0].event.session == "ses_mine"
+    event = page.events[0].event
+    assert isinstance(event, SessionCreated)
+    assert event.session == "ses_mine"
 
 
 @pytest.mark.behaviour("SE-08")
@@ -308,6 +310,7 @@ async def test_a_fork_copies_what_was_said_before_a_message_under_new_ids(sessio
     part = await sessions.fork(made.id, until=later)
     copied = (await sessions.messages(part.id, oldest_first=True)).items
     assert [type(entry.message) for entry in copied] == [SyntheticMessage, AssistantMessage]
+    assert isinstance(copied[1].message, AssistantMessage)
     assert copied[1].message.parent == copied[0].message.id
     assert {copied[0].message.id, copied[1].message.id}.isdisjoint({question, reply})
     texts = [each for each in copied[1].parts if isinstance(each, TextPart)]
@@ -338,7 +341,14 @@ async def test_an_export_can_be_imported_elsewhere_and_twice(sessions: SessionSt
 async def test_a_document_that_is_no_export_is_refused(sessions: SessionStore):
     from opencode_core.errors import LogError
 
-    for document in ({}, [], "x", {"format": "other"}, {"format": "opencode-core/session/1", "session": "s"}):
+    documents: tuple[Any, ...] = (
+        {},
+        [],
+        "x",
+        {"format": "other"},
+        {"format": "opencode-core/session/1", "session": "s"},
+    )
+    for document in documents:
         with pytest.raises(LogError, match="not an exported session"):
             await sessions.import_(document)
 
