@@ -14,15 +14,19 @@ if TYPE_CHECKING:
         DuplicateKeyError,
         InitializationBlockedError,
         InvalidKeyError,
+        LogError,
         OpencodeError,
         PluginError,
         ScopeClosedError,
+        SessionError,
+        SessionNotFoundError,
+        StorageError,
         SubscriberOverflowError,
         ToolFailure,
         TrustError,
     )
     from opencode_core.host import Host
-    from opencode_core.model.event.base import Event
+    from opencode_core.model.event.base import DurableEvent, Event, Recorded
     from opencode_core.model.event.plugin import (
         CatalogUpdated,
         PluginAdded,
@@ -31,7 +35,12 @@ if TYPE_CHECKING:
         PluginRemoved,
     )
     from opencode_core.model.location import Location
+    from opencode_core.model.message import Entry
     from opencode_core.model.plugin import Diagnostic, PluginStatus
+    from opencode_core.model.prompt import Prompt
+    from opencode_core.model.session import ModelChoice, Session
+    from opencode_core.session.store import SessionStore
+    from opencode_core.storage.log import EventLog
 
 __all__ = [
     "Bus",
@@ -40,11 +49,16 @@ __all__ = [
     "ControlError",
     "Diagnostic",
     "DuplicateKeyError",
+    "DurableEvent",
+    "Entry",
     "Event",
+    "EventLog",
     "Host",
     "InitializationBlockedError",
     "InvalidKeyError",
     "Location",
+    "LogError",
+    "ModelChoice",
     "OpencodeError",
     "PluginAdded",
     "PluginError",
@@ -52,7 +66,14 @@ __all__ = [
     "PluginReloaded",
     "PluginRemoved",
     "PluginStatus",
+    "Prompt",
+    "Recorded",
     "ScopeClosedError",
+    "Session",
+    "SessionError",
+    "SessionNotFoundError",
+    "SessionStore",
+    "StorageError",
     "SubscriberOverflowError",
     "ToolFailure",
     "TrustError",
@@ -65,11 +86,16 @@ _HOMES = {
     "ControlError": "opencode_core.errors",
     "Diagnostic": "opencode_core.model.plugin",
     "DuplicateKeyError": "opencode_core.errors",
+    "DurableEvent": "opencode_core.model.event.base",
+    "Entry": "opencode_core.model.message",
     "Event": "opencode_core.model.event.base",
+    "EventLog": "opencode_core.storage.log",
     "Host": "opencode_core.host",
     "InitializationBlockedError": "opencode_core.errors",
     "InvalidKeyError": "opencode_core.errors",
     "Location": "opencode_core.model.location",
+    "LogError": "opencode_core.errors",
+    "ModelChoice": "opencode_core.model.session",
     "OpencodeError": "opencode_core.errors",
     "PluginAdded": "opencode_core.model.event.plugin",
     "PluginError": "opencode_core.errors",
@@ -77,7 +103,14 @@ _HOMES = {
     "PluginReloaded": "opencode_core.model.event.plugin",
     "PluginRemoved": "opencode_core.model.event.plugin",
     "PluginStatus": "opencode_core.model.plugin",
+    "Prompt": "opencode_core.model.prompt",
+    "Recorded": "opencode_core.model.event.base",
     "ScopeClosedError": "opencode_core.errors",
+    "Session": "opencode_core.model.session",
+    "SessionError": "opencode_core.errors",
+    "SessionNotFoundError": "opencode_core.errors",
+    "SessionStore": "opencode_core.session.store",
+    "StorageError": "opencode_core.errors",
     "SubscriberOverflowError": "opencode_core.errors",
     "ToolFailure": "opencode_core.errors",
     "TrustError": "opencode_core.errors",

@@ -42,11 +42,11 @@ class Ids:
 
     Attributes:
         milliseconds: Tells the time since 1970.
-        choose: Picks one of the characters it is given, at random.
+        random: Makes the last fourteen characters.
     """
 
     milliseconds: Callable[[], int]
-    choose: Callable[[str], str] = secrets.choice
+    random: Callable[[], str] = attrs.field(default=lambda: random_tail())
     _last: int = attrs.field(default=0, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -73,8 +73,18 @@ class Ids:
             return self._last
 
     def _make(self, kind: Kind, number: int) -> str:
-        tail = "".join(self.choose(_ALPHABET) for _ in range(14))
-        return f"{PREFIXES[kind]}_{number & _MASK:012x}{tail}"
+        return f"{PREFIXES[kind]}_{number & _MASK:012x}{self.random()}"
+
+
+def random_tail() -> str:
+    """Returns fourteen characters that nobody can guess."""
+    # One call for all of them: eleven bytes are more than 62 to the 14th.
+    number = int.from_bytes(secrets.token_bytes(11), "big")
+    digits = []
+    for _ in range(14):
+        number, digit = divmod(number, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(digits)
 
 
 def check_id(kind: Kind, given: str) -> str:
