@@ -22,7 +22,11 @@ import attrs
 
 import plugin_sdk
 from opencode_core import errors, hookspecs
+from opencode_core.model.event import base, conversation, live, plugin, session
+from opencode_core.model.event.base import EventKind, SessionEvent
 from opencode_core.plugins.relay import MAY_BE_ASYNC
+from opencode_core.ports import storage as ports_storage
+from plugin_sdk import storage as sdk_storage
 from plugin_sdk import testing
 
 COMMAND = "make docs"
@@ -37,6 +41,13 @@ _NOTE = "<!-- Written by docs/generate.py from {source}; edit that, then run `ma
 _SECTION = re.compile(rf"^({'|'.join((*SECTIONS, 'Attributes', 'Laws'))}):[ \t]*(.*)$")
 _ENTRY = re.compile(r"^(\w+): (.*)$")
 _PRIVATE = re.compile(r"\b_\w+\.")
+_EVENT_FAMILIES = {
+    session: "Sessions",
+    conversation: "Conversations",
+    live: "Live",
+    plugin: "Plugins",
+    base: "What all of them are",
+}
 _MODULES_OF_EXAMPLES = ("attrs", "click")
 
 
@@ -239,8 +250,83 @@ def _sdk_page() -> str:
     return _page(lines)
 
 
+def _storage_page() -> str:
+    laws = inspect.getdoc(ports_storage) or ""
+    lines = [
+        "# `plugin_sdk.storage`",
+        "",
+        _NOTE.format(source="opencode_core/ports/storage.py and plugin_sdk/storage"),
+        "",
+        _markdown(inspect.getdoc(sdk_storage) or ""),
+        "",
+        "## Laws",
+        "",
+        *_laws(laws.split("\n\n", 2)[2]),
+    ]
+    for kind in ("Protocols", "Values", "Functions"):
+        lines += [f"## {kind}", ""]
+        for name in sorted(sdk_storage.__all__):
+            value = getattr(sdk_storage, name)
+            if _storage_kind(value) == kind:
+                lines += _member(value, name)
+    lines += ["Errors are in [Errors](errors.md). `JSON`, `Key` and `StorageFactory` are re-exported with them.", ""]
+    return _page(lines)
+
+
+def _laws(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        name, _, law = paragraph.partition("\n")
+        yield from (f"**{name}.** {_markdown(_one_line(law))}", "")
+
+
+def _storage_kind(value: Any) -> str:
+    if inspect.isfunction(value) or hasattr(value, "cache_info"):
+        return "Functions"
+    if not inspect.isclass(value) or issubclass(value, BaseException):
+        return ""
+    return "Protocols" if getattr(value, "_is_protocol", False) else "Values"
+
+
+def _events_page() -> str:
+    lines = [
+        "# Events",
+        "",
+        _NOTE.format(source="opencode_core/model/event"),
+        "",
+        "Every event can be imported from `plugin_sdk.events`. A durable one reaches subscribers and hooks inside a",
+        "`Recorded`, which says whose log it is in, and where.",
+        "",
+    ]
+    for module, title in _EVENT_FAMILIES.items():
+        lines += [f"## {title}", "", _markdown(_one_line(inspect.getdoc(module) or "")), ""]
+        for event in _classes_of(module):
+            lines += _event(event)
+    return _page(lines)
+
+
+def _classes_of(module: Any) -> Iterator[type]:
+    yield from (each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == module.__name__)
+
+
+def _event(event: type) -> Iterator[str]:
+    summary, sections = _parsed(event)
+    yield from (f"### `{event.__name__}`", "", _markdown(_one_line(summary)), "")
+    kind = vars(event).get("kind")
+    if isinstance(kind, EventKind):
+        yield from (f"`{kind.type}`, version {kind.version}{'' if kind.public else ', private'}.", "")
+    inherited = {field.name for field in attrs.fields(SessionEvent)} if issubclass(event, SessionEvent) else set()
+    described = _entries(sections.get("Attributes", ""))
+    fields = [line for line in _fields(event, described) if line.split("`")[1] not in inherited]
+    yield from fields
+    if fields:
+        yield ""
+
+
 def _tested(name: str) -> Iterator[str]:
-    value = getattr(testing, name)
+    yield from _member(getattr(testing, name), name)
+
+
+def _member(value: Any, name: str) -> Iterator[str]:
     summary, sections = _parsed(value)
     call = name if inspect.isclass(value) else f"{name}({_arguments(value, 0)})"
     yield from (f"### `{call}`", "", _markdown(_one_line(summary)), "")
@@ -406,7 +492,13 @@ def _sorted_names(names: set[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-_PAGES: dict[str, Callable[[], str]] = {"hooks": _hooks_page, "sdk": _sdk_page, "errors": _errors_page}
+_PAGES: dict[str, Callable[[], str]] = {
+    "hooks": _hooks_page,
+    "sdk": _sdk_page,
+    "storage": _storage_page,
+    "events": _events_page,
+    "errors": _errors_page,
+}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

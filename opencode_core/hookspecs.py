@@ -82,7 +82,8 @@ def opencode_storage_backends(options: Any, scope: PluginScope) -> Mapping[str, 
         before a project is open.
 
     Returns:
-        A mapping of URL scheme to a factory that opens such a URL. A scheme offered twice is an error.
+        A mapping of URL scheme to a `StorageFactory` that opens such a URL. A scheme offered twice is an error. The
+        laws of a store are in `plugin_sdk.storage`, and `plugin_sdk.testing.StorageContract` proves them.
 
     Raises:
         Anything: The plugin failed, and contributes nothing anywhere.
@@ -90,16 +91,16 @@ def opencode_storage_backends(options: Any, scope: PluginScope) -> Mapping[str, 
     Example:
         @hookimpl
         def opencode_storage_backends():
-            async def open_redis(url):
+            async def open_redis(url, *, create=True, migrate=True):
                 from acme_redis import RedisStorage  # imported when a store opens, not when a host does
 
-                return await RedisStorage.connect(url)
+                return await RedisStorage.connect(url, create=create, migrate=migrate)
 
             return {"redis": open_redis}
 
     Since: 1
 
-    Builtins: none
+    Builtins: storage_jsonfiles, storage_memory, storage_postgres, storage_sqlite
     """
 
 

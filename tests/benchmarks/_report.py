@@ -10,9 +10,9 @@ import attrs
 
 from tests.benchmarks._sampling import Samples, Sizes
 
-Unit = Literal["ms", "µs", "KiB", "MiB"]
+Unit = Literal["ms", "µs", "B", "KiB", "MiB"]
 
-_PER_UNIT: Mapping[Unit, float] = {"ms": 1e-3, "µs": 1e-6, "KiB": 1024, "MiB": 1024**2}
+_PER_UNIT: Mapping[Unit, float] = {"ms": 1e-3, "µs": 1e-6, "B": 1, "KiB": 1024, "MiB": 1024**2}
 
 
 @attrs.frozen(kw_only=True)
@@ -28,6 +28,8 @@ class Row:
         ratio: The smallest sample divided by the smallest of the reference, in the same run.
         reference: What the ratio is to.
         target: What `least` should stay below.
+        ratio_middle: The same ratio of the medians.
+        ratio_target: What the ratio should stay below.
         note: Why it could not be measured.
     """
 
@@ -39,11 +41,17 @@ class Row:
     ratio: float | None = None
     reference: str = ""
     target: float | None = None
+    ratio_middle: float | None = None
+    ratio_target: float | None = None
     note: str = ""
 
     @property
     def verdict(self) -> str:
         """Whether the target is met, as far as one run can say."""
+        if self.ratio_target is not None and self.ratio is not None:
+            if self.ratio > self.ratio_target:
+                return "missed"
+            return "met" if (self.ratio_middle or 0) <= self.ratio_target else "met (median missed)"
         if self.target is None or self.least is None:
             return ""
         if self.least > self.target:
@@ -60,6 +68,7 @@ def timed(
     *,
     less: Samples | None = None,
     target: float | None = None,
+    ratio_target: float | None = None,
     per: int = 1,
 ) -> Row:
     """Returns the row of a time.
@@ -72,6 +81,7 @@ def timed(
         reference: What it is compared with, by name.
         less: What of it is not shown, smallest from smallest and median from median; the ratio is of the whole.
         target: What it should stay below, in the unit.
+        ratio_target: What the ratio to the reference should stay below.
         per: How many of it one sample is made of, as one of the reference.
     """
     least, middle = (less.min, less.median) if less is not None else (0.0, 0.0)
@@ -82,8 +92,10 @@ def timed(
         least=(samples.min - least) / per / _PER_UNIT[unit],
         middle=(samples.median - middle) / per / _PER_UNIT[unit],
         ratio=samples.min / reference[1].min if reference is not None else None,
+        ratio_middle=samples.median / reference[1].median if reference is not None else None,
         reference=reference[0] if reference is not None else "",
         target=target,
+        ratio_target=ratio_target,
     )
 
 
@@ -150,6 +162,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _target(row: Row) -> str:
+    if row.ratio_target is not None:
+        return f"< {row.ratio_target:g}x"
     return f"< {row.target:g}" if row.target is not None else ""
 
 

@@ -28,6 +28,10 @@ class Sizes:
         loops: How many reads one sample is made of.
         spans: How many Locations and session scopes are opened to weigh one.
         growth: How many reloads memory is watched over.
+        batches: How often a batch of appends or reads of a store is timed.
+        appends: How many appends one batch is made of.
+        events: How many events are read at once, weighed and followed.
+        sessions: How many sessions are many.
     """
 
     many: int = 100
@@ -38,14 +42,32 @@ class Sizes:
     loops: int
     spans: int
     growth: int
+    batches: int
+    appends: int
+    events: int
+    sessions: int
 
     def with_plugins(self, many: int) -> "Sizes":
         """Returns the same with another number of plugins."""
         return attrs.evolve(self, many=many)
 
 
-FULL = Sizes(processes=40, opens=25, reloads=60, reads=60, loops=50, spans=20, growth=200)
-QUICK = Sizes(processes=1, opens=1, reloads=1, reads=1, loops=2, spans=2, growth=4)
+FULL = Sizes(
+    processes=40,
+    opens=25,
+    reloads=60,
+    reads=60,
+    loops=50,
+    spans=20,
+    growth=200,
+    batches=15,
+    appends=300,
+    events=1000,
+    sessions=10_000,
+)
+QUICK = Sizes(
+    processes=1, opens=1, reloads=1, reads=1, loops=2, spans=2, growth=4, batches=1, appends=50, events=20, sessions=120
+)
 
 
 @attrs.frozen
