@@ -11,7 +11,7 @@ from tests.cli.terminal import TELLS, configure, run, write
 def test_it_works_on_a_fresh_machine_without_a_terminal(tmp_path: Path) -> None:
     done = run("tour", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"2 plugins loaded in {tmp_path}\n" in done.stdout
+    assert f"6 plugins loaded in {tmp_path}\n" in done.stdout
     assert f"      Working directory: {tmp_path}\n" in done.stdout
     assert done.stdout.count("opencode-core plugins ") == 3
     assert "\x1b" not in done.stdout

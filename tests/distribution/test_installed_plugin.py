@@ -49,10 +49,17 @@ def test_the_wheel_alone_brings_each_builtin_once_and_no_problem(environment: En
     environment.install(wheel)
     seen = look(environment)
     assert {name: (each["state"], each["builtin"]) for name, each in seen["plugins"].items()} == {
-        "date": ("active", True),
-        "environment": ("active", True),
+        name: ("active", True)
+        for name in (
+            "date",
+            "environment",
+            "storage_jsonfiles",
+            "storage_memory",
+            "storage_postgres",
+            "storage_sqlite",
+        )
     }
-    assert [each["problems"] for each in seen["plugins"].values()] == [[], []]
+    assert all(each["problems"] == [] for each in seen["plugins"].values())
     assert wheel.name.split("-")[1] in environment.run("opencode-core", "--version", cwd=environment.folder)
 
 
