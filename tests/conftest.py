@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["pytester", "tests.support.behaviours"]
+pytest_plugins = ["pytester", "tests.support.behaviours", "tests.support.postgres"]
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("faults", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 
 _test_number = count()
