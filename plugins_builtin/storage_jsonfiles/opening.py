@@ -1,10 +1,121 @@
-"""Opens a store, or says exactly why not."""
+"""Opens a store, or says exactly why not. Changes nothing before it is clear that the store can be opened."""
 
 from __future__ import annotations
 
-from plugin_sdk.storage import Storage, StorageError
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import anyio.to_thread
+import attrs
+
+from plugin_sdk.storage import (
+    Storage,
+    StorageFacts,
+    StorageMissingError,
+    StorageUrlError,
+    StorageVersionError,
+    path_of,
+    shown,
+    switches_of,
+)
+from plugins_builtin.storage_jsonfiles.backup import back_up
+from plugins_builtin.storage_jsonfiles.books import open_ledger
+from plugins_builtin.storage_jsonfiles.changes import new_version
+from plugins_builtin.storage_jsonfiles.durable import sync_folder
+from plugins_builtin.storage_jsonfiles.failures import translated
+from plugins_builtin.storage_jsonfiles.inspection import CURRENT, Found, inspect
+from plugins_builtin.storage_jsonfiles.ledger import Ledger
+from plugins_builtin.storage_jsonfiles.migrations import migrated
+from plugins_builtin.storage_jsonfiles.store import JsonFiles
 
 
 async def open_store(url: str, *, create: bool = True, migrate: bool = True) -> Storage:
-    """Opens a store."""
-    raise StorageError("Not there yet.")
+    """Opens the store in a folder, such as ``jsonfiles:///home/me/opencode/storage``.
+
+    The switch ``timeout`` says how many seconds to wait for others who use the store.
+
+    Raises:
+        StorageUrlError: The URL names no folder, or a switch is wrong.
+        StorageMissingError: There is no store, and none should be made.
+        StorageVersionError: It is newer than what is known here, or older and not to be migrated.
+        StorageForeignError: There is something else in the folder.
+        StorageDamagedError: The store is broken.
+        StorageError: It cannot be reached, read or written.
+    """
+    root = path_of(url)
+    timeout = _timeout(url)
+
+    def opened() -> tuple[Ledger, StorageFacts]:
+        return _opened(root, timeout, create=create, migrate=migrate)
+
+    ledger, facts = await anyio.to_thread.run_sync(opened)
+    return JsonFiles(ledger, facts)
+
+
+def _timeout(url: str) -> float:
+    text = switches_of(url, known={"timeout": "30"})["timeout"]
+    try:
+        timeout = float(text)
+    except ValueError:
+        timeout = math.nan
+    if not 0 <= timeout < math.inf:
+        raise StorageUrlError(
+            f"The switch 'timeout' of the storage URL '{shown(url)}' is not a number of seconds.",
+            "Write it like 'timeout=30'.",
+        )
+    return timeout
+
+
+def _opened(root: Path, timeout: float, *, create: bool, migrate: bool) -> tuple[Ledger, StorageFacts]:
+    with translated(str(root)):
+        root = Path(os.path.realpath(root))
+    _refuse(root, inspect(root), create=create, migrate=migrate)
+    with translated(str(root)):
+        os.makedirs(root, 0o700, exist_ok=True)
+        with suppress(PermissionError):  # a folder above that may not be read was not made here
+            sync_folder(root.parent)
+    ledger = open_ledger(root, timeout=timeout)
+    try:
+        return ledger, _made_current(ledger, create=create, migrate=migrate)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def _refuse(root: Path, found: Found, *, create: bool, migrate: bool) -> None:
+    if found.version is None and not create:
+        raise StorageMissingError(f"There is no store in '{root}'.", "Check the path, or let one be made.")
+    if found.version is not None and found.version < CURRENT and not migrate:
+        raise StorageVersionError(
+            f"The store '{root}' has the older layout {found.version}; today's is {CURRENT}.",
+            "Migrate it with 'opencode-core storage migrate'.",
+            found=found.version,
+            known=CURRENT,
+        )
+
+
+def _made_current(ledger: Ledger, *, create: bool, migrate: bool) -> StorageFacts:
+    root = ledger.files.root
+    facts = StorageFacts(kind="jsonfiles", place=str(root), schema=CURRENT)
+    if inspect(root).version == CURRENT:
+        return facts
+    with ledger.writing():
+        found = inspect(root)  # again, because another process may have been first
+        _refuse(root, found, create=create, migrate=migrate)
+        if found.version is None:
+            ledger.commit([new_version(CURRENT)])
+            ledger.settle()
+        elif found.version < CURRENT:
+            facts = _migrated(ledger, found.version, facts, has_documents=found.has_documents)
+        ledger.checkpoint()
+    return facts
+
+
+def _migrated(ledger: Ledger, version: int, facts: StorageFacts, *, has_documents: bool) -> StorageFacts:
+    backup = back_up(ledger.files.root, version) if has_documents else None
+    for changes in migrated(ledger.files, version):
+        ledger.commit(changes)
+        ledger.settle()  # the next changes are made from the files
+    return attrs.evolve(facts, backup=None if backup is None else str(backup), migrated_from=version)
