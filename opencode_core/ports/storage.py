@@ -63,7 +63,7 @@ class ReadTransaction(Protocol):
 
     Every method raises `TransactionEndedError` afterwards, `InvalidKeyError` for a table name other than a lower-case
     letter followed by up to 62 lower-case letters, digits and underscores, and for a key that is empty, longer than
-    1,000 bytes in UTF-8, or has anything in it but texts and whole numbers of 64 bits; a text is valid Unicode.
+    1,000 bytes encoded, or has anything in it but texts and whole numbers of 64 bits; a text is valid Unicode.
     """
 
     def get(self, table: str, key: Key) -> JSON:

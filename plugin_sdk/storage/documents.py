@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from opencode_core.errors import InvalidDocumentError, StorageDamagedError
@@ -24,6 +24,7 @@ def encode_document(document: JSON) -> str:
         raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
     try:
         text = _ENCODER.encode(document)
+        _check_names(document)  # behind it, because the encoder has noticed a circle
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only spell
@@ -56,9 +57,25 @@ def decode_documents(texts: Sequence[str]) -> list[JSON]:
     """
     try:
         documents: list[JSON] = _DECODER.decode(f"[{','.join(texts)}]")
+        if len(documents) != len(texts):
+            raise ValueError("One of the texts is not one value.")
     except (ValueError, RecursionError) as error:
         raise _damaged(error) from error
     return documents
+
+
+def _check_names(value: Any) -> None:
+    """Refuses names that are not texts, which the encoder would make texts of."""
+    if isinstance(value, (list, tuple)):
+        members: Iterable[Any] = value
+    elif isinstance(value, (dict, Mapping)):
+        "".join(value)  # the fastest way to have Python look at each
+        members = value.values()
+    else:
+        return
+    for member in members:
+        if type(member) not in _LEAVES:
+            _check_names(member)
 
 
 def _plain(value: object) -> Any:
@@ -76,6 +93,7 @@ def _damaged(error: Exception) -> StorageDamagedError:
     )
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
 _ESCAPING = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=_plain)
 _DECODER = json.JSONDecoder()

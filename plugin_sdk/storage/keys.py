@@ -32,7 +32,8 @@ def check_table(table: str) -> str:
     Raises:
         InvalidKeyError: It does not follow the grammar.
     """
-    if _TABLE.fullmatch(table) is None:
+    named: object = table
+    if not isinstance(named, str) or _TABLE.fullmatch(named) is None:
         raise InvalidKeyError(
             f"{table!r} is not the name of a table.",
             "Use a lower-case letter, then up to 62 lower-case letters, digits and underscores.",

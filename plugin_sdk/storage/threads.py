@@ -80,7 +80,7 @@ class Outcome(Generic[R]):
         """Returns the result when it is there, or raises the error.
 
         A cancelled wait withdraws a job that nobody began, and waits for one that was begun: then the result is
-        returned, and the cancellation comes at the caller's next checkpoint.
+        returned or the error raised, and the cancellation comes at the caller's next checkpoint.
         """
         try:
             await self._ready.wait()
@@ -88,8 +88,7 @@ class Outcome(Generic[R]):
             if self._withdraw():
                 raise
             await self._settled()
-            if self._error is None:
-                _cancel_again()
+            _cancel_again()
         if self._error is not None:
             raise self._error
         return self._value
@@ -116,5 +115,11 @@ def _cancel_again() -> None:
         return  # a cancelled scope says so again by itself
     task = asyncio.current_task()
     if task is not None and task.cancelling():
+        # Not now: who asked may take it back before the next checkpoint, as the end of an asyncio.timeout() does.
+        asyncio.get_running_loop().call_soon(_cancel_if_still_asked, task)
+
+
+def _cancel_if_still_asked(task: asyncio.Task[Any]) -> None:
+    if task.cancelling():
         task.uncancel()
         task.cancel()

@@ -5,16 +5,14 @@ A file store is named by ``scheme:///absolute/path`` or ``scheme:relative/path``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 from opencode_core.errors import StorageUrlError
+from opencode_core.storage.urls import shown
 
 __all__ = ["path_of", "shown", "switches_of"]
-
-_SECRET_SWITCH = re.compile(r"(?i)([?&][^=&]*(?:password|passfile|secret|token|key)[^=&]*=)[^&#]*")
 
 
 def path_of(url: str) -> Path:
@@ -29,8 +27,8 @@ def path_of(url: str) -> Path:
         host, slash, path = rest[2:].partition("/")
         if host:
             raise StorageUrlError(
-                f"The storage URL '{shown(url)}' names the host '{host}', but a {scheme} store is a path.",
-                f"Write three slashes before an absolute path: '{scheme}:///{host}{slash}{path}'.",
+                f"The storage URL '{shown(url)}' names a host, but a {scheme} store is a path.",
+                f"Write three slashes before an absolute path, as in '{scheme}:///home/me/opencode.{scheme}'.",
             )
         rest = slash + path
     path = unquote(rest)
@@ -38,6 +36,8 @@ def path_of(url: str) -> Path:
         raise StorageUrlError(
             f"The storage URL '{shown(url)}' names no path.", f"Write it like '{scheme}:///home/me/opencode.{scheme}'."
         )
+    if path.startswith("//"):  # four slashes before an absolute path are the custom elsewhere
+        path = "/" + path.lstrip("/")
     if path.startswith("/~"):
         path = path[1:]
     try:
@@ -61,16 +61,3 @@ def switches_of(url: str, *, known: Mapping[str, str]) -> dict[str, str]:
             raise StorageUrlError(f"The storage URL '{shown(url)}' {what} '{name}'.", remedy)
         found[name] = value
     return {**known, **found}
-
-
-def shown(url: str) -> str:
-    """Returns a URL without the passwords and tokens in it, for people and logs."""
-    scheme, colon, rest = url.partition("://")
-    if colon:
-        authority, slash, path = rest.partition("/")
-        who, at, where = authority.rpartition("@")
-        if at:
-            user, has_password, _ = who.partition(":")
-            authority = f"{user}:***@{where}" if has_password else f"{user}@{where}"
-        rest = authority + slash + path
-    return _SECRET_SWITCH.sub(r"\1***", scheme + colon + rest)

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from opencode_core.errors import ToolFailure
 from opencode_core.host import Host
+from opencode_core.lazy import lazy
 from opencode_core.model.catalog import Catalog
 from opencode_core.model.context import ContextSource
 from opencode_core.model.json import JSON
@@ -21,7 +22,13 @@ from opencode_core.plugins.scope import Slot
 from opencode_core.plugins.slots import AGENTS, COMMANDS, SKILLS, TOOLS
 from opencode_core.tools.registry import Completed, materialize
 
-__all__ = ["LoadedPlugin", "load_plugin"]
+if TYPE_CHECKING:
+    from plugin_sdk.testing.storage_contract import StorageContract
+
+__all__ = ["LoadedPlugin", "StorageContract", "load_plugin"]
+
+# Imported when it is used, because it needs pytest.
+__getattr__, _ = lazy(__name__, {"StorageContract": "plugin_sdk.testing.storage_contract"})
 
 
 @attrs.frozen(eq=False)

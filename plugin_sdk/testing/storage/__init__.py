@@ -1,0 +1,1 @@
+"""The laws of a storage backend as tests, a module for each chapter. Collected by nobody: see `StorageContract`."""
