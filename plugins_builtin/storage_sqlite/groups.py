@@ -1,0 +1,121 @@
+"""Carries out a group of jobs in one transaction, each as if it were alone. Queues nothing, and tells nobody."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import attrs
+
+from plugin_sdk.storage import Key, StorageError
+from plugins_builtin.storage_sqlite import queries
+from plugins_builtin.storage_sqlite.faults import Faults
+from plugins_builtin.storage_sqlite.jobs import Job
+from plugins_builtin.storage_sqlite.transactions import Writing
+
+
+@attrs.define(eq=False, repr=False)
+class Settled:
+    """What became of one job: a value, or an error; and what it wrote, if it did."""
+
+    job: Job[Writing]
+    value: Any = None
+    error: BaseException | None = None
+    written: Sequence[tuple[str, Key]] = ()
+
+
+def carry_out(
+    connection: sqlite3.Connection, jobs: Sequence[Job[Writing]], more: Iterable[Job[Writing]], faults: Faults
+) -> list[Settled]:
+    """Runs jobs and commits them together; all that succeeded are durable when this returns.
+
+    A job that raises is taken back alone. When the store itself fails under one of several, everything is rolled back
+    and each is repeated by itself, so that each hears of its own failure only.
+
+    Args:
+        connection: In which no transaction is open, before and after.
+        jobs: What was there before the lock was asked for.
+        more: What came while it was waited for; taken only when the lock was had.
+        faults: Names the errors.
+    """
+    try:
+        connection.execute(queries.BEGIN_WRITING)
+    except Exception as error:
+        return _refused(jobs, error, faults)
+    begun: list[Job[Writing]] = []
+    waiting = iter(jobs)
+    try:
+        settled = [_run(connection, job, faults) for job in chain(waiting, more) if _begin(job, begun)]
+        connection.execute(queries.COMMIT)
+    except _StoreFailed as failed:
+        _roll_back(connection)
+        again = [*begun, *waiting]
+        if len(again) == 1:
+            return [Settled(again[0], error=failed.error)]
+        return [settled for job in again for settled in carry_out(connection, [job], (), faults)]
+    except Exception as error:  # nobody may be left waiting, so nothing escapes
+        _roll_back(connection)
+        return _refused([*begun, *waiting], error, faults)
+    return settled
+
+
+class _StoreFailed(Exception):
+    """Carries what one job should hear out of a transaction that can no longer be committed."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _begin(job: Job[Writing], begun: list[Job[Writing]]) -> bool:
+    if not job.outcome.begin():
+        return False
+    begun.append(job)
+    return True
+
+
+def _run(connection: sqlite3.Connection, job: Job[Writing], faults: Faults) -> Settled:
+    writing = Writing(connection, faults)
+    try:
+        value = job.work(writing)
+    except BaseException as error:  # whatever it is, it belongs to the caller
+        _undo(writing, error)
+        settled = Settled(job, error=error)
+    else:
+        _settle(writing)
+        settled = Settled(job, value, written=writing.written)
+    finally:
+        writing.end()
+    if not connection.in_transaction:  # some failures make SQLite roll everything back by itself
+        raise _StoreFailed(settled.error or faults.unavailable("a transaction ended early"))
+    return settled
+
+
+def _undo(writing: Writing, error: BaseException) -> None:
+    if writing.failure is not None:
+        raise _StoreFailed(error)
+    try:
+        writing.undo()
+    except StorageError:
+        raise _StoreFailed(error) from error
+
+
+def _settle(writing: Writing) -> None:
+    try:
+        writing.settle()
+    except StorageError as error:
+        raise _StoreFailed(error) from error
+
+
+def _refused(jobs: Iterable[Job[Writing]], cause: Exception, faults: Faults) -> list[Settled]:
+    error = faults.of(cause) if isinstance(cause, sqlite3.Error) else faults.unavailable(type(cause).__name__)
+    error.__cause__ = cause
+    return [Settled(job, error=error) for job in jobs]
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # the writer looks whether the connection is still good
+        if connection.in_transaction:
+            connection.execute(queries.ROLLBACK)

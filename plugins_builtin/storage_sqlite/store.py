@@ -1,0 +1,102 @@
+"""The open store: hands what is asked to the writer or the readers. Touches no file itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import attrs
+
+from plugin_sdk.storage import (
+    Key,
+    ReadTransaction,
+    StorageClosedError,
+    StorageFacts,
+    Transaction,
+    Wakes,
+)
+from plugins_builtin.storage_sqlite.checking import check
+from plugins_builtin.storage_sqlite.readers import Readers
+from plugins_builtin.storage_sqlite.transactions import Reading
+from plugins_builtin.storage_sqlite.writer import Writer
+
+R = TypeVar("R")
+
+
+@attrs.define(eq=False, repr=False)
+class SqliteStorage:
+    """One SQLite file, opened. Its laws are those of the port."""
+
+    _path: Path
+    _facts: StorageFacts
+    _writer: Writer
+    _readers: Readers
+    _wakes: Wakes
+    _closing: bool = attrs.field(init=False, default=False)
+    _closed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+
+    async def transact(self, work: Callable[[Transaction], R]) -> R:
+        """See the port."""
+        await self._enter()
+        return await self._writer.run(work)
+
+    async def view(self, work: Callable[[ReadTransaction], R]) -> R:
+        """See the port."""
+        return await self._read(work)
+
+    def changes(self, table: str, prefix: Key = ()) -> AbstractAsyncContextManager[AsyncIterator[None]]:
+        """See the port."""
+        return self._changes(table, prefix)
+
+    @asynccontextmanager
+    async def _changes(self, table: str, prefix: Key) -> AsyncIterator[AsyncIterator[None]]:
+        async with self._wakes.waiting(table, prefix) as wakes:
+            self._writer.watch()
+            try:
+                yield wakes
+            finally:
+                self._writer.unwatch()
+
+    async def check(self) -> Sequence[str]:
+        """See the port."""
+        return await check(self._read)
+
+    async def facts(self) -> StorageFacts:
+        """See the port."""
+        return await self._read(self._measured)
+
+    async def aclose(self) -> None:
+        """See the port."""
+        if self._closing:
+            await self._closed.wait()
+            return
+        self._closing = True
+        self._wakes.close()
+        try:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._stop)
+        finally:
+            self._closed.set()
+
+    async def _read(self, work: Callable[[Reading], R]) -> R:
+        await self._enter()
+        return await self._readers.run(work)
+
+    async def _enter(self) -> None:
+        await anyio.lowlevel.checkpoint_if_cancelled()  # else a thread might begin what was cancelled before
+        if self._closing:
+            raise StorageClosedError
+
+    def _measured(self, _: Reading) -> StorageFacts:
+        files = [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-shm")]
+        return attrs.evolve(self._facts, bytes=sum(file.stat().st_size for file in files if file.exists()))
+
+    def _stop(self) -> None:
+        # The writer's connection goes last, and takes the journals with it if no other process has the file open.
+        self._readers.stop()
+        self._writer.stop()
