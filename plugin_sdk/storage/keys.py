@@ -7,7 +7,6 @@ UTF-8, and a zero; a zero inside becomes zero and 255, which sorts behind the en
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from opencode_core.errors import InvalidKeyError
@@ -78,7 +77,21 @@ def decode_key(encoded: bytes) -> Key:
     Raises:
         ValueError: These are not the bytes of a key.
     """
-    return tuple(_parts(bytes(encoded)))
+    encoded = bytes(encoded)
+    parts: list[str | int] = []
+    at, size = 0, len(encoded)
+    while at < size:
+        tag = encoded[at]
+        if tag == _TEXT:
+            end = _end_of_text(encoded, at + 1)
+            parts.append(_text(encoded[at + 1 : end]))
+        elif _ZERO - 8 <= tag <= _ZERO + 8:
+            end = at + abs(tag - _ZERO)
+            parts.append(_number(encoded[at + 1 : end + 1], tag - _ZERO))
+        else:
+            raise ValueError(f"No part of a key begins with the byte {tag}.")
+        at = end + 1
+    return tuple(parts)
 
 
 def _encoded(key: Key) -> bytes:
@@ -106,25 +119,15 @@ def _encoded_part(part: str | int) -> bytes:
     raise InvalidKeyError(f"{part!r} cannot be part of a key.", "Use texts, and whole numbers of 64 bits.")
 
 
-def _parts(encoded: bytes) -> Iterator[str | int]:
-    at = 0
-    while at < len(encoded):
-        tag = encoded[at]
-        at += 1
-        if tag == _TEXT:
-            end = _end_of_text(encoded, at)
-            yield encoded[at:end].replace(_ESCAPED, _END).decode()
-            at = end + 1
-        elif _ZERO - 8 <= tag <= _ZERO + 8:
-            size = abs(tag - _ZERO)
-            digits = encoded[at : at + size]
-            if len(digits) < size:
-                raise ValueError("The bytes of a key end too early.")
-            number = int.from_bytes(digits, "big")
-            yield number if tag >= _ZERO else number - (1 << 8 * size) + 1
-            at += size
-        else:
-            raise ValueError(f"No part of a key begins with the byte {tag}.")
+def _text(encoded: bytes) -> str:
+    return (encoded.replace(_ESCAPED, _END) if _END in encoded else encoded).decode()
+
+
+def _number(digits: bytes, size: int) -> int:
+    if len(digits) < abs(size):
+        raise ValueError("The bytes of a key end too early.")
+    number = int.from_bytes(digits, "big")
+    return number if size >= 0 else number - (1 << -8 * size) + 1
 
 
 def _end_of_text(encoded: bytes, at: int) -> int:
@@ -132,6 +135,6 @@ def _end_of_text(encoded: bytes, at: int) -> int:
         end = encoded.find(_END, at)
         if end < 0:
             raise ValueError("The bytes of a key end too early.")
-        if encoded[end : end + 2] != _ESCAPED:
+        if not encoded.startswith(_ESCAPED, end):
             return end
         at = end + 2
