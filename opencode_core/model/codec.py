@@ -157,9 +157,9 @@ def decode(document: JSON, cls: type[T]) -> T:
     return _CONVERTER.structure(document, cls)
 
 
-def json_names(cls: type) -> frozenset[str]:
-    """Returns the names that the fields of a class have in JSON."""
-    return frozenset(_name(cls, field) for field in attrs.fields(cls))
+def json_names(cls: type) -> Mapping[str, str]:
+    """Returns the names that the fields of a class have in JSON, by field."""
+    return _names_of(cls)
 
 
 def _decoded(document: JSON, cls: type[T], what: str, session: str, message: str) -> T:
@@ -342,7 +342,7 @@ def _is_json_object(cls: Any) -> bool:
 
 
 def _object(value: Any, cls: Any) -> Any:
-    if isinstance(value, Mapping) or (value is None and get_origin(cls) in _UNIONS):
+    if isinstance(value, Mapping) or (value is None and _may_be_none(cls)):
         return value
     raise _Misfit(f"a '{type(value).__name__}' is not an object")
 
@@ -386,8 +386,8 @@ def _register_faults(converter: cattrs.Converter) -> None:
     plain = {cls: _unstructure(cls, converter) for cls in names}
     readers = {name: _structure(cls, converter) for name, cls in _FAULTS.items()}
 
-    def read(document: Any, _: Any) -> Any:
-        if document is None:
+    def read(document: Any, wanted: Any) -> Any:
+        if document is None and _may_be_none(wanted):
             return None
         name = document["name"]
         if name not in readers:
@@ -409,8 +409,8 @@ def _register_union(converter: cattrs.Converter, union: Any, tag: str, classes: 
     writer = cache(lambda cls: _unstructure(cls, converter))
     reader = cache(lambda cls: _structure(cls, converter))
 
-    def read(document: Any, _: Any) -> Any:
-        if document is None:
+    def read(document: Any, wanted: Any) -> Any:
+        if document is None and _may_be_none(wanted):
             return None
         cls = classes.get(document[tag])
         if cls is None:
@@ -433,6 +433,13 @@ def _is_union(cls: Any, union: UnionType) -> bool:
     return {*get_args(cls)} - {type(None)} == set(get_args(union))
 
 
+def _may_be_none(cls: Any) -> bool:
+    return type(None) in get_args(cls)
+
+
+_names_of: Callable[[Any], Mapping[str, str]] = cache(
+    lambda cls: {field.name: _name(cls, field) for field in attrs.fields(cls)}
+)
 _CONVERTER: Final = _make_converter()
 
 EVENTS: Final = EventCodec()

@@ -106,14 +106,6 @@ class Draft:
         keys = sorted((key for key in found if _is_behind(key, after, reverse)), key=in_order, reverse=reverse)
         return [(key, found[key]) for key in keys if found[key] is not None][:limit]
 
-    def _scanned(
-        self, table: str, prefix: Key, after: Key | None, limit: int | None, reverse: bool
-    ) -> list[tuple[Key, JSON]]:
-        found = list(self._rows.scan(table, prefix, after=after, limit=limit, reverse=reverse))
-        for key, document in found:
-            self._read.setdefault((table, key), document)
-        return found
-
     def last(self, table: str, prefix: Key) -> tuple[Key, JSON] | None:
         """Returns the last document below a prefix."""
         return next(iter(self.scan(table, prefix, limit=1, reverse=True)), None)
@@ -125,6 +117,14 @@ class Draft:
             for (table, key), document in self._changed.items()
             if not (document is None and (table, key) in self._read and self._read[table, key] is None)
         ]
+
+    def _scanned(
+        self, table: str, prefix: Key, after: Key | None, limit: int | None, reverse: bool
+    ) -> list[tuple[Key, JSON]]:
+        found = list(self._rows.scan(table, prefix, after=after, limit=limit, reverse=reverse))
+        for key, document in found:
+            self._read.setdefault((table, key), document)
+        return found
 
 
 def _is_behind(key: Key, after: Key | None, reverse: bool) -> bool:

@@ -7,6 +7,7 @@ were under way at the same time; a gap that remains then was filled by another p
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -67,6 +68,7 @@ class Announcer:
             self._held.setdefault(aggregate, []).append(held)
         for aggregate in list(self._held):
             self._tell(aggregate)
+        self._told = {log: last for log, last in self._told.items() if self._is_under_way(log)}
 
     def _tell(self, aggregate: str) -> None:
         waiting = sorted(self._held.pop(aggregate), key=lambda held: held.first)
@@ -77,13 +79,12 @@ class Announcer:
                 self._bus.publish(event)
         if waiting:
             self._held[aggregate] = waiting
-        if not self._under_way and not self._held:
-            self._told.clear()
 
     def _may_tell(self, aggregate: str, held: _Held) -> bool:
-        if self._told.get(aggregate) == held.first - 1:
-            return True
-        return not any(ticket < held.until and log in (None, aggregate) for ticket, log in self._under_way.items())
+        return self._told.get(aggregate, -1) == held.first - 1 or not self._is_under_way(aggregate, before=held.until)
+
+    def _is_under_way(self, aggregate: str, before: float = math.inf) -> bool:
+        return any(ticket < before and log in (None, aggregate) for ticket, log in self._under_way.items())
 
 
 def _log_of(recorded: Recorded) -> str:

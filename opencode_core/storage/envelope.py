@@ -57,8 +57,8 @@ def from_row(aggregate: str, sequence: int, row: JSON, codec: EventCodec) -> Rec
     try:
         fields = cast("Mapping[str, Any]", row)
         type, _, version = fields["type"].rpartition("/")
-        id, number, data, location = fields["id"], int(version), fields["data"], fields.get("location")
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        id, number, data, location = fields["id"], int(version), fields["data"], _location(fields.get("location"))
+    except Exception as error:
         raise EventDecodeError(
             f"The event {sequence} of '{aggregate}' is not one.", "Run 'opencode-core storage check'."
         ) from error
@@ -67,7 +67,7 @@ def from_row(aggregate: str, sequence: int, row: JSON, codec: EventCodec) -> Rec
         sequence=sequence,
         id=id,
         event=codec.decode(type, number, data, aggregate),
-        location=None if location is None else decode(location, EventLocation),
+        location=location,
     )
 
 
@@ -104,10 +104,20 @@ def deserialize(serialized: Serialized, codec: EventCodec) -> Recorded:
             f"The event '{serialized.id}' was sent for '{serialized.aggregate}', but belongs to '{inside}'.",
             "Replay it into the log that it belongs to.",
         )
+    try:
+        location = _location(serialized.location)
+    except Exception as error:
+        raise EventDecodeError(
+            f"The location of the event '{serialized.id}' is not one.", "Send it as it was recorded."
+        ) from error
     return Recorded(
         aggregate=serialized.aggregate,
         sequence=serialized.sequence,
         id=serialized.id,
         event=codec.decode(serialized.type, serialized.version, serialized.data, serialized.aggregate),
-        location=None if serialized.location is None else decode(serialized.location, EventLocation),
+        location=location,
     )
+
+
+def _location(document: JSON) -> EventLocation | None:
+    return None if document is None else decode(document, EventLocation)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from opencode_core.model.rows import Change, Draft
 from opencode_core.ports.storage import ReadTransaction, Storage, Transaction
 from opencode_core.storage.announcing import Announcer
 from opencode_core.storage.envelope import Serialized, deserialize, from_row
+from opencode_core.storage.live import event_bus as event_bus
 from opencode_core.storage.replaying import replay
 from opencode_core.storage.tables import EVENTS, HEADS
 from opencode_core.storage.writer import CommitHook, Projector, Writer
@@ -56,7 +58,7 @@ class EventLog:
 
     storage: Storage
     ids: Ids
-    bus: Bus[Event] = attrs.field(factory=lambda: event_bus())
+    bus: Bus[Event] = attrs.field(factory=event_bus)
     codec: EventCodec = SESSION_CODEC
     projectors: Sequence[Projector] = (project,)
     _announcer: Announcer = attrs.field(
@@ -232,28 +234,41 @@ class EventLog:
     async def _tail(self, aggregate: str, after: int, private: bool) -> AsyncIterator[AsyncIterator[Recorded]]:
         # Waiting begins before the first read, so what is committed in between wakes the next one.
         async with self.storage.changes(HEADS, (aggregate,)) as wakes:
-            events = self._follow(aggregate, after, private, wakes)
-            try:
-                yield events
-            finally:
-                await events.aclose()
+            yield _Tail(self, wakes, aggregate, after, private)
 
-    async def _follow(
-        self, aggregate: str, after: int, private: bool, wakes: AsyncIterator[None]
-    ) -> AsyncGenerator[Recorded, None]:
+
+@attrs.define(eq=False, repr=False)
+class _Tail:
+    """Reads on when it is asked and there may be more. Not a generator: a cancelled wait would end one for good."""
+
+    _log: EventLog
+    _wakes: AsyncIterator[None]
+    _aggregate: str
+    _after: int
+    _private: bool
+    _unread: deque[Recorded] = attrs.field(init=False, factory=deque)
+    _is_at_end: bool = attrs.field(init=False, default=False)
+
+    def __aiter__(self) -> _Tail:
+        return self
+
+    async def __anext__(self) -> Recorded:
         while True:
-            page = await self.history(aggregate, after=after, limit=PAGE, private=True)
-            for recorded in page.events:
-                after = recorded.sequence
-                if private or recorded.event.kind.public:
-                    yield recorded
-            if not page.has_more:
-                await anext(wakes)
+            while self._unread:
+                recorded = self._unread.popleft()
+                if self._private or recorded.event.kind.public:
+                    return recorded
+            await self._read_on()
 
-
-def event_bus() -> Bus[Event]:
-    """Makes a bus on which a durable event can be chosen by its own type as well as by `Recorded`."""
-    return Bus(inside=lambda event: event.event if isinstance(event, Recorded) else event)
+    async def _read_on(self) -> None:
+        if self._is_at_end:
+            await anext(self._wakes)
+            self._is_at_end = False
+        page = await self._log.history(self._aggregate, after=self._after, limit=PAGE, private=True)
+        self._unread.extend(page.events)
+        if page.events:
+            self._after = page.events[-1].sequence
+        self._is_at_end = not page.has_more
 
 
 def read_page(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import cast
 
 from opencode_core.errors import DivergenceError, EventReusedError, OwnerConflictError, SequenceGapError
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import Recorded
+from opencode_core.model.json import JSON
 from opencode_core.storage.envelope import from_row
 from opencode_core.storage.tables import EVENT_IDS, EVENTS
 from opencode_core.storage.writer import Writer
@@ -61,11 +63,16 @@ def _is_admissible(writer: Writer, aggregate: str, owner: str | None, strict: bo
 
 def _check_repeat(writer: Writer, sent: Recorded, codec: EventCodec) -> None:
     there = from_row(sent.aggregate, sent.sequence, writer.rows.get(EVENTS, (sent.aggregate, sent.sequence)), codec)
-    if (there.id, there.event) != (sent.id, sent.event):
+    if there.id != sent.id or _told(there, codec) != _told(sent, codec):
         raise DivergenceError(
             f"Another event than '{sent.id}' stands at {sent.sequence} in the log '{sent.aggregate}'.",
             "The two logs went different ways; keep one of them.",
         )
+
+
+def _told(recorded: Recorded, codec: EventCodec) -> JSON:
+    """Returns what an event says as it would be read again: what was sent need not have been text yet."""
+    return cast("JSON", json.loads(json.dumps([recorded.event.kind.type, codec.encode(recorded.event)])))
 
 
 def _check_id(writer: Writer, sent: Recorded) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import attrs
 
-from opencode_core.errors import IllegalTransitionError
+from opencode_core.errors import IllegalTransitionError, MessageDecodeError
 from opencode_core.model.codec import decode_message, decode_part
 from opencode_core.model.event import conversation as events
 from opencode_core.model.event import session as session_events
@@ -15,13 +15,14 @@ from opencode_core.model.json import JSON
 from opencode_core.model.message import (
     AssistantMessage,
     CompactionMessage,
+    Message,
     MessageTime,
     ShellMessage,
     SyntheticMessage,
     UserMessage,
     UserSummary,
 )
-from opencode_core.model.part import Moment
+from opencode_core.model.part import Moment, Part
 from opencode_core.model.projection.stored import (
     add_document,
     add_message,
@@ -99,9 +100,10 @@ def compaction_failed(draft: Draft, event: session_events.CompactionFailed, _seq
 def message_imported(draft: Draft, event: events.MessageImported, sequence: int) -> None:
     """The conversation has a message exactly as its documents say."""
     message = decode_message(event.document, session=event.session, message=event.message)
+    parts = [decode_part(document, session=event.session, message=event.message) for document in event.parts]
+    _check_ids(event, message, parts)
     add_document(draft, sequence, event.session, event.message, event.document)
-    for index, document in enumerate(event.parts):
-        part = decode_part(document, session=event.session, message=event.message)
+    for index, (part, document) in enumerate(zip(parts, event.parts, strict=True)):
         draft.put(PARTS, (event.message, part.id), document)
         draft.put(PART_ORDER, (event.message, sequence, index), {"id": part.id})
     if isinstance(message, AssistantMessage):
@@ -135,6 +137,18 @@ def newest_compaction(draft: Draft, session: str, *, before: int) -> int | None:
         if cast("int", key[1]) < before and place["role"] == "compaction":
             return cast("int", key[1])
     return None
+
+
+def _check_ids(event: events.MessageImported, message: Message, parts: Sequence[Part]) -> None:
+    """Refuses documents that say they are another's, for their next change would be written there."""
+    places = {(part.session, part.message) for part in parts} | {(message.session, message.id)}
+    if places != {(event.session, event.message)} or len({part.id for part in parts}) < len(parts):
+        raise MessageDecodeError(
+            f"The documents of the message '{event.message}' name another message or session, or a part twice.",
+            "Give them the ids of where they are to be.",
+            session=event.session,
+            message=event.message,
+        )
 
 
 def _stop_compacting(draft: Draft, session: str, at: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from opencode_core.errors import LifecycleConflictError
+from opencode_core.errors import LifecycleConflictError, MessageDecodeError
 from opencode_core.model.codec import decode_session, encode
 from opencode_core.model.event import session as events
 from opencode_core.model.message import AgentSwitchMessage, ModelSwitchMessage
@@ -43,6 +43,12 @@ def imported(draft: Draft, event: events.SessionImported, _sequence: int) -> Non
     """The session is there as its document says."""
     _refuse_second(draft, event.session)
     session = decode_session(event.document, session=event.session)
+    if session.id != event.session:
+        raise MessageDecodeError(
+            f"The document of the session '{event.session}' names another session.",
+            "Give it the id of the session that it is to be.",
+            session=event.session,
+        )
     draft.put(SESSIONS, (session.project, session.id), event.document)
     _place(draft, session)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
+import attrs
+
 from opencode_core.errors import MessageNotFoundError, MessageReusedError, SessionNotFoundError
 from opencode_core.model.codec import decode_message, decode_part, decode_session, encode, json_names
 from opencode_core.model.json import JSON
@@ -27,6 +29,8 @@ from opencode_core.model.session import Session
 from opencode_core.model.storage import Key
 
 M = TypeVar("M")
+
+_TAGS = ("type", "status", "role", "name")
 
 
 def session_key(draft: Draft, session: str) -> Key:
@@ -203,8 +207,14 @@ def move_cursor(draft: Draft, session: str, **moved: JSON) -> None:
 
 def carried(before: JSON, value: Any) -> JSON:
     """Returns a value's document, with what an earlier document of it had and this program does not know."""
-    document = cast("dict[str, JSON]", encode(value))
-    if not isinstance(before, Mapping):
+    return _with_unknown(before, encode(value), value)
+
+
+def _with_unknown(before: JSON, document: JSON, value: Any) -> JSON:
+    if not isinstance(before, Mapping) or not isinstance(document, Mapping) or not attrs.has(type(value)):
         return document
-    known = json_names(type(value))
-    return {**document, **{name: kept for name, kept in before.items() if name not in known and name not in document}}
+    if any(before.get(tag) != document.get(tag) for tag in _TAGS):
+        return document  # it is something else now, a call that runs instead of one that waits
+    inside = {name: getattr(value, field) for field, name in json_names(type(value)).items()}
+    merged = {name: _with_unknown(before.get(name), now, inside.get(name)) for name, now in document.items()}
+    return {**merged, **{name: kept for name, kept in before.items() if name not in inside and name not in document}}
