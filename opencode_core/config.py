@@ -22,7 +22,15 @@ from opencode_core.model.json import JSON
 from opencode_core.model.location import Location
 from opencode_core.project import folders_of
 
-__all__ = ["Document", "PluginSettings", "PluginSpec", "document_from", "plugin_settings", "read_documents"]
+__all__ = [
+    "Document",
+    "PluginSettings",
+    "PluginSpec",
+    "document_from",
+    "plugin_settings",
+    "read_documents",
+    "storage_setting",
+]
 
 _NAMES = ("opencode.json", "opencode.jsonc")
 _LARGEST = 1024 * 1024
@@ -194,6 +202,27 @@ def plugin_settings(documents: Iterable[Document]) -> PluginSettings:
             watch=_flag(document, "plugin_watch", settings.watch),
         )
     return attrs.evolve(settings, load=_once(specs), options=options, block=tuple(dict.fromkeys(settings.block)))
+
+
+def storage_setting(documents: Iterable[Document]) -> str | None:
+    """Returns the URL of the store that the person chose, the last one that is said; None when none is.
+
+    A project does not choose: its file could otherwise have everything that is said in it sent elsewhere.
+
+    Args:
+        documents: Lowest priority first.
+
+    Raises:
+        ConfigError: It is no text, or empty. The value is never quoted, because it may hold a password.
+    """
+    chosen: str | None = None
+    for document in documents:
+        if document.folder is None and "storage" in document.values:
+            value = document.values["storage"]
+            if not isinstance(value, str) or not value.strip():
+                raise _wrong_type(document, "storage", "the URL of a store, such as 'sqlite:///home/me/opencode.db'")
+            chosen = value.strip()
+    return chosen
 
 
 def _project_documents(location: Location, config_dir: Path, environ: Mapping[str, str]) -> Iterator[Document]:

@@ -6,7 +6,8 @@ import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import anyio
 import anyio.abc
@@ -14,12 +15,13 @@ import attrs
 
 from opencode_core.bus import Bus
 from opencode_core.clock import Clock, SystemClock
-from opencode_core.config import Documents, PluginSettings, PluginSpec, plugin_settings
+from opencode_core.config import Document, Documents, PluginSettings, PluginSpec, plugin_settings, storage_setting
 from opencode_core.context.compose import compose
 from opencode_core.context.observe import observe
 from opencode_core.context.reconcile import initialize
 from opencode_core.control import serve_control
 from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
+from opencode_core.ids import Ids
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import Baseline, SystemContext
 from opencode_core.model.event.base import Event
@@ -38,10 +40,17 @@ from opencode_core.plugins.packages import Installer, PipInstaller
 from opencode_core.plugins.place import Place
 from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.scope import Attachment, Contribution, Owner, Registry, Scope, View
-from opencode_core.plugins.slots import RUNTIME_HOOKS
+from opencode_core.plugins.slots import RUNTIME_HOOKS, STORAGE_BACKENDS
 from opencode_core.plugins.trust import TrustStore
 from opencode_core.plugins.watch import Watcher
+from opencode_core.ports.storage import Storage, StorageFactory
 from opencode_core.project import find_location
+from opencode_core.storage.keeping import Kept
+from opencode_core.storage.live import event_bus
+from opencode_core.storage.telling import Teller
+
+if TYPE_CHECKING:
+    from opencode_core.storage.log import EventLog
 
 Plugins = Mapping[str, object] | Iterable[object]
 
@@ -54,13 +63,19 @@ class Host:
         plugins: Who is here now: list, add, remove, reload.
         events: What happens, as it happens.
         location: The Location that the host was opened in.
+        storage_url: Which store `log` opens, secrets and all; empty when the application handed one over.
     """
 
     plugins: PluginDirectory
     events: Bus[Event]
     location: Place = attrs.field(init=False)
+    storage_url: str
+    _clock: Clock
     _scope: Scope
     _boarding: Boarding = attrs.field(init=False)
+    _store: Kept = attrs.field(init=False)
+    _teller: Teller = attrs.field(init=False)
+    _log: EventLog | None = attrs.field(init=False, default=None)
 
     @classmethod
     @asynccontextmanager
@@ -80,6 +95,7 @@ class Host:
         cleanup_deadline: float = 5.0,
         watch: bool | None = None,
         control: bool = False,
+        storage: str | Storage | None = None,
     ) -> AsyncIterator[Host]:
         """Opens a host in a directory, with every plugin loaded, and closes it with everything in it.
 
@@ -97,6 +113,8 @@ class Host:
             cleanup_deadline: How many seconds one clean-up of a plugin may take.
             watch: Whether changed plugins are reloaded by themselves; None for what is configured.
             control: Whether ``opencode-core plugins reload`` reaches this host from another terminal.
+            storage: The URL of the store, or an open one, which stays open; None for what is configured. A store that
+                is named is opened when it is first used.
 
         Raises:
             ConfigError: The directory or the configuration is wrong.
@@ -107,8 +125,11 @@ class Host:
         environment = os.environ if environ is None else environ
         location = find_location(directory)
         documents = Documents(config, config_dir or config_folder(environment), environment)
-        settings = plugin_settings(documents.of_person(location))
+        found = documents.of(location)
+        settings = plugin_settings(document for document in found if document.folder is None)
         data = data_dir or data_folder(environment)
+        if storage is None:
+            storage = environment.get("OPENCODE_STORAGE") or storage_setting(found) or _default_store(data)
         clock = clock or SystemClock()
         finder = Finder(
             trust=TrustStore(data / "trust.toml"),
@@ -117,11 +138,14 @@ class Host:
             clock=clock,
             entry_points=entry_points,
         )
-        host = cls._make(settings, documents, finder, clock, cleanup_deadline)
+        host = cls._make(settings, documents, finder, clock, cleanup_deadline, storage)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(host._close)
+            host._warn_about_storage(found)
             await host._start(location, plugins)
             group = await stack.enter_async_context(_background())
+            group.start_soon(host._teller.run)
+            stack.push_async_callback(host._teller.drain, cleanup_deadline)
             if control:
                 await group.start(serve_control, host.plugins, str(location.directory), data / "hosts")
             if settings.watch if watch is None else watch:
@@ -134,11 +158,17 @@ class Host:
 
     @classmethod
     def _make(
-        cls, settings: PluginSettings, documents: Documents, finder: Finder, clock: Clock, deadline: float
+        cls,
+        settings: PluginSettings,
+        documents: Documents,
+        finder: Finder,
+        clock: Clock,
+        deadline: float,
+        storage: str | Storage,
     ) -> Host:
         registry = Registry(cleanup_deadline=deadline)
         scope = registry.open("host")
-        events: Bus[Event] = Bus()
+        events = event_bus()
 
         async def tell_plugins(event: Event) -> None:
             await host.tell(event)
@@ -155,8 +185,11 @@ class Host:
             tell=tell_plugins,
             find_again=find_again,
         )
-        host = cls(plugins=directory, events=events, scope=scope)
+        url = storage if isinstance(storage, str) else ""
+        host = cls(plugins=directory, events=events, scope=scope, clock=clock, storage_url=url)
         host._boarding = Boarding(directory=directory, finder=finder, settings=settings, documents=documents)
+        host._store = Kept(lambda: host._open_store(storage), closes=isinstance(storage, str))
+        host._teller = Teller(host.tell, lambda: registry.holds_any(RUNTIME_HOOKS["opencode_event"]))
         return host
 
     def read(self) -> View:
@@ -166,6 +199,33 @@ class Host:
     def attach(self, name: str) -> Attachment:
         """Opens a part of the host scope for the application itself, to register tools and context in."""
         return self._scope.attach(Owner(name, "host"))
+
+    def storage_backends(self) -> Mapping[str, StorageFactory]:
+        """Returns who opens stores, by the scheme of their URLs."""
+        return {each.key: each.value for each in self.read().all(STORAGE_BACKENDS)}
+
+    async def log(self) -> EventLog:
+        """Returns the log of all sessions; the first use opens the store.
+
+        What is appended is told to subscribers of ``events``, and then, in order and without holding up anybody, to
+        plugins.
+
+        Raises:
+            StorageClosedError: The host was closed.
+            StorageUrlError: The URL of the store is wrong, or no plugin offers its scheme.
+            StorageVersionError: The store was written by a newer version.
+            StorageForeignError: Something else is where the store should be.
+            StorageDamagedError: The store is broken, or a copy that was never finished.
+            StorageError: The store cannot be reached, read or written.
+        """
+        storage = await self._store.get()
+        if self._log is None:
+            from opencode_core.storage.log import EventLog  # with all events, which a host without sessions never needs
+
+            ids = Ids(lambda: int(self._clock.now().timestamp() * 1000))
+            self._log = EventLog(storage=storage, bus=self.events, ids=ids)
+            self.events.listen(self._teller.hear)
+        return self._log
 
     async def publish(self, event: Event) -> None:
         """Tells subscribers and plugins what happened; a fault of one is nobody else's."""
@@ -206,6 +266,7 @@ class Host:
             PluginError: A plugin failed, and the settings are strict.
         """
         location = find_location(directory)
+        self._warn_about_storage(self._boarding.documents.of(location))
         async with self._closing(await self._open_place(await self._boarding.survey(location))) as place:
             yield place
 
@@ -255,6 +316,24 @@ class Host:
                     await self.plugins.close_place(place)
                 await place.scope.aclose()
 
+    async def _open_store(self, storage: str | Storage) -> Storage:
+        from opencode_core.storage.opening import make_ready, open_storage
+
+        if isinstance(storage, str):
+            return await open_storage(storage, self.storage_backends())
+        await make_ready(storage)
+        return storage
+
+    def _warn_about_storage(self, documents: Iterable[Document]) -> None:
+        for document in documents:
+            if document.folder is not None and "storage" in document.values:
+                self.plugins.warn(
+                    "",
+                    f"The key 'storage' in '{document.origin}' is ignored: a project does not choose where sessions are"
+                    " kept.",
+                    "Put it into your own configuration, or set OPENCODE_STORAGE.",
+                )
+
     def _on_catalog(self, location: Location) -> Any:
         def publish(_catalog: Catalog) -> None:
             self.events.publish(CatalogUpdated(directory=str(location.directory)))
@@ -267,6 +346,8 @@ class Host:
                 await self.plugins.aclose()
         finally:
             self.events.close()
+            with anyio.CancelScope(shield=True):
+                await self._store.aclose()  # last, so that clean-ups could still append
 
 
 @asynccontextmanager
@@ -305,6 +386,10 @@ def _handed_over(plugins: Plugins, base: Path) -> tuple[list[Candidate], list[Pl
         else:
             objects.append(from_object(each, name))
     return objects, specs
+
+
+def _default_store(data: Path) -> str:
+    return f"sqlite://{quote((data / 'opencode.db').absolute().as_posix())}"
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:

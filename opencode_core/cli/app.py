@@ -13,6 +13,7 @@ from opencode_core.cli.call import PROGRAM, Call, PluginCommand, global_options
 from opencode_core.cli.failures import FAILED, fail, leave_quietly
 from opencode_core.cli.plugin_commands import load_commands, say_who_is_missing
 from opencode_core.cli.plugins import plugins
+from opencode_core.cli.storage import storage
 from opencode_core.cli.text import one_line
 from opencode_core.cli.tour import tour
 
@@ -86,6 +87,7 @@ def root(context: click.Context) -> None:
 
 
 root.add_command(plugins)
+root.add_command(storage)
 root.add_command(tour)
 
 
