@@ -39,7 +39,7 @@ class Bus(Generic[T]):
     _inside: Callable[[T], object] = attrs.field(default=lambda event: event)
     # Weak, so that a subscription nobody holds any more is not fed for ever.
     _subscriptions: WeakValueDictionary[int, Subscription[Any]] = attrs.field(init=False, factory=WeakValueDictionary)
-    _listeners: dict[int, Callable[[T], object]] = attrs.field(init=False, factory=dict)
+    _listeners: dict[int, tuple[Callable[[T], object], tuple[type[Any], ...]]] = attrs.field(init=False, factory=dict)
     _undelivered: deque[tuple[T, tuple[int, ...], list[Exception] | None]] = attrs.field(init=False, factory=deque)
     _delivering: bool = attrs.field(init=False, default=False)
     _closed: bool = attrs.field(init=False, default=False)
@@ -49,6 +49,12 @@ class Bus(Generic[T]):
     def is_heard(self) -> bool:
         """Whether anybody would receive an event now."""
         return bool(self._listeners) or bool(self._subscriptions)
+
+    def hears(self, kind: type[Any]) -> bool:
+        """Whether anybody might receive an event of a kind, so that making one is not in vain."""
+        choices = [types for _, types in self._listeners.values()]
+        choices += [subscription._types for subscription in self._subscriptions.values()]
+        return any(not types or any(issubclass(kind, t) or issubclass(t, kind) for t in types) for types in choices)
 
     def publish(self, event: T) -> None:
         """Hands the event to all subscriptions, then to all listeners in the order they came.
@@ -103,15 +109,19 @@ class Bus(Generic[T]):
             self._subscriptions[number] = subscription
         return subscription
 
-    def listen(self, callback: Callable[[T], object]) -> Callable[[], None]:
+    def listen(self, callback: Callable[[T], object], *types: type[Any]) -> Callable[[], None]:
         """Calls back, synchronously, with what is published from now on.
+
+        Args:
+            callback: What is called.
+            types: Only with instances of these; with everything when none is given.
 
         Returns:
             A function that ends it; calling it twice is harmless.
         """
         number = next(self._numbers)
         if not self._closed:
-            self._listeners[number] = callback
+            self._listeners[number] = callback, types
         return lambda: self._forget_listener(number)
 
     def close(self) -> None:
@@ -132,8 +142,16 @@ class Bus(Generic[T]):
             self._delivering = False
             self._undelivered.clear()
 
-    def _call(self, listener: Callable[[T], object] | None, event: T, errors: list[Exception] | None) -> None:
-        if listener is None:  # it left while the event was under way
+    def _call(
+        self,
+        listening: tuple[Callable[[T], object], tuple[type[Any], ...]] | None,
+        event: T,
+        errors: list[Exception] | None,
+    ) -> None:
+        if listening is None:  # it left while the event was under way
+            return
+        listener, types = listening
+        if types and not isinstance(event, types) and not isinstance(self._inside(event), types):
             return
         try:
             listener(event)

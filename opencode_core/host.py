@@ -24,7 +24,7 @@ from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
 from opencode_core.ids import Ids
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import Baseline, SystemContext
-from opencode_core.model.event.base import Event
+from opencode_core.model.event.base import Event, Recorded
 from opencode_core.model.event.plugin import CatalogUpdated
 from opencode_core.model.json import JSON
 from opencode_core.model.keys import check_plugin_name
@@ -50,6 +50,7 @@ from opencode_core.storage.live import event_bus
 from opencode_core.storage.telling import Teller
 
 if TYPE_CHECKING:
+    from opencode_core.session.store import SessionStore
     from opencode_core.storage.log import EventLog
 
 Plugins = Mapping[str, object] | Iterable[object]
@@ -222,10 +223,20 @@ class Host:
         if self._log is None:
             from opencode_core.storage.log import EventLog  # with all events, which a host without sessions never needs
 
-            ids = Ids(lambda: int(self._clock.now().timestamp() * 1000))
-            self._log = EventLog(storage=storage, bus=self.events, ids=ids)
-            self.events.listen(self._teller.hear)
+            self._log = EventLog(storage=storage, bus=self.events, ids=Ids(self._milliseconds))
+            self.events.listen(self._teller.hear, Recorded)
         return self._log
+
+    async def sessions(self) -> SessionStore:
+        """Returns all sessions of the store, to create, read and change them; the first use opens the store.
+
+        Raises:
+            StorageError: As `log` does.
+        """
+        from opencode_core.session.store import SessionStore
+
+        log = await self.log()
+        return SessionStore(log=log, ids=log.ids, now=self._milliseconds, version=distribution_version())
 
     async def publish(self, event: Event) -> None:
         """Tells subscribers and plugins what happened; a fault of one is nobody else's."""
@@ -315,6 +326,9 @@ class Host:
                 with suppress(ScopeClosedError):  # the host closed meanwhile, and the Location with it
                     await self.plugins.close_place(place)
                 await place.scope.aclose()
+
+    def _milliseconds(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
 
     async def _open_store(self, storage: str | Storage) -> Storage:
         from opencode_core.storage.opening import make_ready, open_storage
@@ -408,3 +422,13 @@ def data_folder(environ: Mapping[str, str]) -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("opencode")
+
+
+def distribution_version() -> str:
+    """Returns the version of this distribution; empty when it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("opencode-core")
+    except PackageNotFoundError:
+        return ""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 
 from opencode_core.bus import Bus
 from opencode_core.model.event.base import Event, Recorded
 from opencode_core.model.event.live import (
+    LiveEvent,
     MessageDeleted,
     MessageUpdated,
     PartDeleted,
@@ -26,6 +27,9 @@ from opencode_core.model.event.live import (
 )
 from opencode_core.model.event.session import SessionCreated, SessionImported
 from opencode_core.model.rows import DIFFS, MESSAGES, PARTS, SESSIONS, Change
+
+Ticket: TypeAlias = tuple[int, str | None]
+"""A commit that is under way: its number, and its log if that is known."""
 
 
 @attrs.frozen
@@ -42,33 +46,42 @@ class Announcer:
 
     _bus: Bus[Event]
     _tickets: itertools.count[int] = attrs.field(init=False, factory=itertools.count)
-    _under_way: dict[int, str | None] = attrs.field(init=False, factory=dict)
+    # By log, and under None those of which the log is not known; the first ticket of each is its oldest.
+    _under_way: dict[str | None, dict[int, None]] = attrs.field(init=False, factory=dict)
     _told: dict[str, int] = attrs.field(init=False, factory=dict)
     _held: dict[str, list[_Held]] = attrs.field(init=False, factory=dict)
 
-    def begin(self, aggregate: str | None = None) -> int:
+    def begin(self, aggregate: str | None = None) -> Ticket:
         """Notes that a commit is under way, and returns its ticket.
 
         Args:
             aggregate: The only log that it can append to; None when that is not known.
         """
-        ticket = next(self._tickets)
-        self._under_way[ticket] = aggregate
-        return ticket
+        number = next(self._tickets)
+        self._under_way.setdefault(aggregate, {})[number] = None
+        return number, aggregate
 
-    def end(self, ticket: int, recorded: Sequence[Recorded] = (), changes: Sequence[Change] = ()) -> None:
+    def end(self, ticket: Ticket, recorded: Sequence[Recorded] = (), changes: Sequence[Change] = ()) -> None:
         """Notes that it is over, and tells what can be told now."""
-        del self._under_way[ticket]
-        heard = self._bus.is_heard
-        by_log = itertools.groupby(sorted(recorded, key=_log_of), key=_log_of)
-        for aggregate, group in by_log:
-            told = list(group)
-            events: list[Event] = [*told, *_row_events(told, changes)] if heard else []
-            held = _Held(told[0].sequence, told[-1].sequence, next(self._tickets), events)
-            self._held.setdefault(aggregate, []).append(held)
+        self._strike_out(ticket)
+        for told in _by_log(recorded):
+            held = _Held(told[0].sequence, told[-1].sequence, next(self._tickets), self._events(told, changes))
+            self._held.setdefault(told[0].aggregate, []).append(held)
         for aggregate in list(self._held):
             self._tell(aggregate)
-        self._told = {log: last for log, last in self._told.items() if self._is_under_way(log)}
+        self._forget([ticket[1]] if ticket[1] is not None else list(self._told))
+
+    def _strike_out(self, ticket: Ticket) -> None:
+        number, aggregate = ticket
+        of_log = self._under_way[aggregate]
+        del of_log[number]
+        if not of_log:
+            del self._under_way[aggregate]
+
+    def _events(self, recorded: Sequence[Recorded], changes: Sequence[Change]) -> Sequence[Event]:
+        if not self._bus.is_heard:
+            return ()
+        return [*recorded, *_row_events(recorded, changes)] if self._bus.hears(LiveEvent) else recorded
 
     def _tell(self, aggregate: str) -> None:
         waiting = sorted(self._held.pop(aggregate), key=lambda held: held.first)
@@ -83,8 +96,20 @@ class Announcer:
     def _may_tell(self, aggregate: str, held: _Held) -> bool:
         return self._told.get(aggregate, -1) == held.first - 1 or not self._is_under_way(aggregate, before=held.until)
 
+    def _forget(self, logs: Iterable[str]) -> None:
+        for log in logs:
+            if not self._is_under_way(log):
+                self._told.pop(log, None)
+
     def _is_under_way(self, aggregate: str, before: float = math.inf) -> bool:
-        return any(ticket < before and log in (None, aggregate) for ticket, log in self._under_way.items())
+        oldest = (next(iter(self._under_way.get(log, ())), math.inf) for log in (aggregate, None))
+        return min(oldest) < before
+
+
+def _by_log(recorded: Sequence[Recorded]) -> Iterable[Sequence[Recorded]]:
+    if len(recorded) < 2:
+        return (recorded,) if recorded else ()
+    return [list(group) for _, group in itertools.groupby(sorted(recorded, key=_log_of), key=_log_of)]
 
 
 def _log_of(recorded: Recorded) -> str:

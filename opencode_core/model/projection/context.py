@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from opencode_core.model.codec import encode
 from opencode_core.model.event import session as events
 from opencode_core.model.message import SystemMessage
 from opencode_core.model.part import Moment
 from opencode_core.model.projection.stored import add_message, session_key
-from opencode_core.model.rows import EPOCHS, SNAPSHOTS, Draft
+from opencode_core.model.rows import EPOCHS, SNAPSHOTS, SYSTEM_ORDER, Draft
 
 
 def epoch_started(draft: Draft, event: events.EpochStarted, sequence: int) -> None:
@@ -47,6 +47,17 @@ def context_admitted(draft: Draft, event: events.ContextAdmitted, sequence: int)
         draft.put(SNAPSHOTS, (event.session, source), encode(entry))
     for source in event.removed:
         draft.delete(SNAPSHOTS, (event.session, source))
+
+
+def retract(draft: Draft, session: str, sequence: int) -> None:
+    """Ends the epoch if what is taken out of the conversation is a system message that the baseline does not have.
+
+    The snapshot says that the model was told. It will not have been, so the next baseline tells it anew.
+    """
+    epoch = draft.read(EPOCHS, (session,))
+    is_newer = epoch is not None and sequence > cast("int", epoch["since"])
+    if is_newer and draft.get(SYSTEM_ORDER, (session, sequence)) is not None:
+        end_epoch(draft, session)
 
 
 def end_epoch(draft: Draft, session: str) -> None:

@@ -23,6 +23,7 @@ from opencode_core.model.message import (
     UserSummary,
 )
 from opencode_core.model.part import Moment, Part
+from opencode_core.model.projection.context import retract
 from opencode_core.model.projection.stored import (
     add_document,
     add_message,
@@ -122,6 +123,7 @@ def message_summarized(draft: Draft, event: events.MessageSummarized, _sequence:
 def message_removed(draft: Draft, event: events.MessageRemoved, _sequence: int) -> None:
     """The message is gone, with its parts."""
     sequence = message_sequence(draft, event.session, event.message)
+    retract(draft, event.session, sequence)
     remove_message(draft, event.session, event.message, sequence)
     cursor = read_cursor(draft, event.session)
     if cursor.get("assistant") == event.message:

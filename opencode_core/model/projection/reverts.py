@@ -8,6 +8,7 @@ from typing import Any, cast
 from opencode_core.errors import MessageNotFoundError
 from opencode_core.model.event import session as events
 from opencode_core.model.json import JSON
+from opencode_core.model.projection.context import retract
 from opencode_core.model.projection.messages import newest_compaction
 from opencode_core.model.projection.sessions import change
 from opencode_core.model.projection.stored import (
@@ -44,12 +45,12 @@ def committed(draft: Draft, event: events.RevertCommitted, _sequence: int) -> No
 
 def _remove_messages(draft: Draft, session: str, boundary: int) -> set[str]:
     gone = set()
-    for key, document in draft.scan(MESSAGE_ORDER, (session,)):
+    for key, document in draft.scan(MESSAGE_ORDER, (session,), after=(session, boundary)):
         sequence = cast("int", key[1])
-        if sequence > boundary:
-            message = cast("str", cast("Mapping[str, JSON]", document)["id"])
-            remove_message(draft, session, message, sequence)
-            gone.add(message)
+        message = cast("str", cast("Mapping[str, JSON]", document)["id"])
+        retract(draft, session, sequence)
+        remove_message(draft, session, message, sequence)
+        gone.add(message)
     return gone
 
 

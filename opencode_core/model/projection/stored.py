@@ -8,7 +8,8 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from opencode_core.errors import MessageNotFoundError, MessageReusedError, SessionNotFoundError
-from opencode_core.model.codec import decode_message, decode_part, decode_session, encode, json_names
+from opencode_core.model.codec import decode_message, decode_part, decode_session, encode
+from opencode_core.model.converter import json_names
 from opencode_core.model.json import JSON
 from opencode_core.model.message import Message
 from opencode_core.model.part import Part

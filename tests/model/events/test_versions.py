@@ -17,7 +17,8 @@ from typing import Any
 import attrs
 import pytest
 
-from opencode_core.model.codec import EVENTS, UPCASTERS, json_names
+from opencode_core.model.codec import EVENTS, UPCASTERS
+from opencode_core.model.converter import json_names
 from opencode_core.model.event.base import SessionEvent
 from opencode_core.model.event.catalogue import SESSION_EVENTS
 from opencode_core.storage.envelope import from_row, row_of

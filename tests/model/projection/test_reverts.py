@@ -5,9 +5,21 @@ from typing import Any
 import pytest
 
 from opencode_core.errors import MessageNotFoundError
+from opencode_core.model.context import SnapshotEntry
 from opencode_core.model.event import conversation as c
 from opencode_core.model.event import session as s
-from opencode_core.model.rows import FRAGMENTS, INBOX, MESSAGE_PLACES, MESSAGES, PART_ORDER, PARTS, PENDING, PROMOTED
+from opencode_core.model.rows import (
+    EPOCHS,
+    FRAGMENTS,
+    INBOX,
+    MESSAGE_PLACES,
+    MESSAGES,
+    PART_ORDER,
+    PARTS,
+    PENDING,
+    PROMOTED,
+    SNAPSHOTS,
+)
 from opencode_core.model.session import Revert
 from tests.model.projection.making import Conversation, admitted, conversation, ended, part, promoted, said, step
 
@@ -114,3 +126,31 @@ def test_the_compaction_before_the_boundary_counts_again() -> None:
 def test_the_ids_of_what_went_can_be_used_again(told: Conversation) -> None:
     told.tell(committed("msg_a"), said("msg_b"), admitted("msg_c"))
     assert told.order == ["msg_a", "msg_b"]
+
+
+def epoch(since: int) -> s.EpochStarted:
+    entry = SnapshotEntry(value="old")
+    return s.EpochStarted(session="ses_1", at=40, baseline="b", snapshot={"core/date": entry}, since=since)
+
+
+def admission() -> s.ContextAdmitted:
+    return s.ContextAdmitted(
+        session="ses_1", at=41, message="msg_s", text="new", changed={"core/date": SnapshotEntry(value="new")}
+    )
+
+
+@pytest.mark.parametrize(
+    "goes", [committed("msg_d"), c.MessageRemoved(session="ses_1", at=60, message="msg_s")], ids=["revert", "removal"]
+)
+def test_the_epoch_ends_when_a_system_message_goes_that_the_baseline_does_not_have(
+    told: Conversation, goes: Any
+) -> None:
+    told.tell(epoch(since=11), admission(), goes)
+    assert told.below(EPOCHS, "ses_1") == [], "the snapshot says that the model was told, and it no longer was"
+    assert told.below(SNAPSHOTS, "ses_1") == []
+
+
+def test_the_epoch_goes_on_when_the_baseline_has_what_the_system_message_said(told: Conversation) -> None:
+    told.tell(admission(), epoch(since=20), committed("msg_d"))
+    assert len(told.below(EPOCHS, "ses_1")) == 1
+    assert told.order == ["msg_a", "msg_b", "msg_c", "msg_d"]
