@@ -11,7 +11,7 @@ REPORT := build/behaviours.json
 IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check behaviours bench docs format clean
+.PHONY: help run test check behaviours bench faults docs format clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -38,6 +38,9 @@ behaviours: $(READY) ## Print which behaviours of docs/behaviours.md a passing t
 
 bench: $(READY) ## Measure: every benchmark, or those named in ARGS
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+faults: $(READY) ## Kill processes for long, and look what they lost; ARGS='sqlite --rounds 50'
+	@$(BIN)/python -m tests.faults.long $(ARGS)
 
 docs: $(READY) ## Write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py $(ARGS)
