@@ -367,7 +367,7 @@ def _fields(kind: type, described: Mapping[str, str]) -> Iterator[str]:
         if field.init and not field.name.startswith("_"):
             text = f": {_markdown(described[field.name])}" if field.name in described else ""
             required = "" if field.default is not attrs.NOTHING else ", required"
-            yield f"- `{field.name}` (`{_annotation(field.type)}`{required}){text}"
+            yield f"- `{field.name}` (`{_declared(kind, field.name)}`{required}){text}"
     if issubclass(kind, BaseException):
         yield from (f"- `{name}`: {_markdown(text)}" for name, text in described.items())
 
@@ -389,7 +389,9 @@ def _arguments(function: Callable[..., Any], skipped: int) -> str:
     return str(signature.replace(parameters=parameters, return_annotation=signature.empty))[1:-1]
 
 
-def _annotation(annotation: object) -> str:
+def _declared(kind: type, name: str) -> str:
+    """Return a field's type as it stands in the source: what attrs keeps changes when a converter looks at it."""
+    annotation = next(notes[name] for each in kind.__mro__ if name in (notes := vars(each).get("__annotations__", {})))
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
