@@ -64,12 +64,21 @@ class Announcer:
     def end(self, ticket: Ticket, recorded: Sequence[Recorded] = (), changes: Sequence[Change] = ()) -> None:
         """Notes that it is over, and tells what can be told now."""
         self._strike_out(ticket)
+        if not self._under_way and not self._held:  # alone, as nearly always: nothing can come too early
+            self._told.clear()
+            self._publish_all(recorded, changes)
+            return
         for told in _by_log(recorded):
             held = _Held(told[0].sequence, told[-1].sequence, next(self._tickets), self._events(told, changes))
             self._held.setdefault(told[0].aggregate, []).append(held)
         for aggregate in list(self._held):
             self._tell(aggregate)
         self._forget([ticket[1]] if ticket[1] is not None else list(self._told))
+
+    def _publish_all(self, recorded: Sequence[Recorded], changes: Sequence[Change]) -> None:
+        for told in _by_log(recorded):
+            for event in self._events(told, changes):
+                self._bus.publish(event)
 
     def _strike_out(self, ticket: Ticket) -> None:
         number, aggregate = ticket
@@ -102,8 +111,11 @@ class Announcer:
                 self._told.pop(log, None)
 
     def _is_under_way(self, aggregate: str, before: float = math.inf) -> bool:
-        oldest = (next(iter(self._under_way.get(log, ())), math.inf) for log in (aggregate, None))
-        return min(oldest) < before
+        for log in (aggregate, None):
+            tickets = self._under_way.get(log)
+            if tickets and next(iter(tickets)) < before:
+                return True
+        return False
 
 
 def _by_log(recorded: Sequence[Recorded]) -> Iterable[Sequence[Recorded]]:

@@ -6,15 +6,18 @@ Each log is looked at in one view, so a store can be checked while others write 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
 import attrs
 
-from opencode_core.errors import LogError, SessionError, StorageDamagedError
+from opencode_core.errors import InvalidKeyError, LogError, SessionError, StorageDamagedError
+from opencode_core.ids import is_placed
 from opencode_core.model.codec import EVENTS as SESSION_CODEC
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import Recorded
 from opencode_core.model.event.session import SessionCreated, SessionImported
 from opencode_core.model.json import JSON
+from opencode_core.model.storage import Key
 from opencode_core.ports.storage import ReadTransaction, Storage
 from opencode_core.storage.belonging import find_orphans
 from opencode_core.storage.comparing import differences
@@ -126,7 +129,10 @@ class _Log:
         return None
 
     def _check_id(self, recorded: Recorded) -> None:
-        if self.rows.get(EVENT_IDS, (recorded.id,)) != recorded.sequence:
+        proven = is_placed(recorded.id, self.aggregate, recorded.sequence)
+        if proven is None:
+            proven = self.rows.get(EVENT_IDS, (recorded.id,)) == [self.aggregate, recorded.sequence]
+        if not proven:
             self._say(f"The id of the event {recorded.sequence} is not known, or known for another one.")
 
     def _fold(self, recorded: Recorded) -> None:
@@ -151,21 +157,25 @@ class _Log:
 
 
 def _check_ids(rows: ReadTransaction) -> list[Finding]:
-    """Compares how many ids are known with how many events there are; that each event's is known was checked."""
-    events = sum(_length(head) for head in _documents(rows, HEADS))
-    ids = sum(1 for _ in _documents(rows, EVENT_IDS))
-    if ids <= events:
-        return []
-    return [Finding(area="log", problem=f"There are {ids} event ids and only {events} events.")]
+    """Looks whether every id that is known for itself stands for an event; that each event's is known was checked."""
+    return [
+        Finding(area="log", problem=f"The event id {key[0]!r} is known, and no event has it.")
+        for key, place in _known_ids(rows)
+        if not _has_id(rows, place, key[0])
+    ]
 
 
-def _length(head: JSON) -> int:
-    last = head.get("sequence", -1) if isinstance(head, Mapping) else -1
-    return last + 1 if isinstance(last, int) else 0
-
-
-def _documents(rows: ReadTransaction, table: str) -> Iterator[JSON]:
+def _known_ids(rows: ReadTransaction) -> Iterator[tuple[Key, JSON]]:
     after = None
-    while page := list(rows.scan(table, after=after, limit=PAGE)):
-        yield from (document for _, document in page)
+    while page := list(rows.scan(EVENT_IDS, after=after, limit=PAGE)):
+        yield from page
         after = page[-1][0]
+
+
+def _has_id(rows: ReadTransaction, place: JSON, id: str | int) -> bool:
+    try:
+        aggregate, sequence = cast("tuple[str, int]", place)
+        event = rows.get(EVENTS, (aggregate, sequence))
+    except (TypeError, ValueError, InvalidKeyError):
+        return False
+    return isinstance(event, Mapping) and event.get("id") == id

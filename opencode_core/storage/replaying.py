@@ -6,6 +6,7 @@ import json
 from typing import cast
 
 from opencode_core.errors import DivergenceError, EventReusedError, OwnerConflictError, SequenceGapError
+from opencode_core.ids import is_placed
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import Recorded
 from opencode_core.model.json import JSON
@@ -76,8 +77,7 @@ def _told(recorded: Recorded, codec: EventCodec) -> JSON:
 
 
 def _check_id(writer: Writer, sent: Recorded) -> None:
-    used = writer.rows.get(EVENT_IDS, (sent.id,))
-    if used is not None:
-        raise EventReusedError(
-            f"The event id '{sent.id}' is already used, at sequence {cast('int', used)}.", "An event has one place."
-        )
+    proven = is_placed(sent.id, sent.aggregate, sent.sequence)
+    if proven or (proven is None and writer.rows.get(EVENT_IDS, (sent.id,)) is None):
+        return
+    raise EventReusedError(f"The event id '{sent.id}' belongs to another place.", "An event has one place.")

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from opencode_core.ids import Ids
+from opencode_core.ids import Ids, is_placed
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import DurableEvent, EventLocation, Recorded
 from opencode_core.model.rows import Change, Draft
@@ -65,16 +65,15 @@ class Writer:
             OpencodeError: A projector refuses it.
         """
         aggregate = cast("str", getattr(event, event.kind.aggregate))
-        recorded = Recorded(
-            aggregate=aggregate,
-            sequence=self.head(aggregate) + 1,
-            id=self._ids.ascending("event") if id is None else id,
-            event=event,
-            location=location,
-        )
-        self.rows.put(EVENTS, (aggregate, recorded.sequence), row_of(recorded, self._codec))
-        self.rows.put(EVENT_IDS, (recorded.id,), recorded.sequence)
-        self.rows.put(HEADS, (aggregate,), {**self._head(aggregate), "sequence": recorded.sequence})
+        head = self._head(aggregate)
+        sequence = head.get("sequence", -1) + 1
+        if id is None:
+            id = self._ids.placed(aggregate, sequence)
+        elif not is_placed(id, aggregate, sequence):
+            self.rows.put(EVENT_IDS, (id,), [aggregate, sequence])
+        recorded = Recorded(aggregate=aggregate, sequence=sequence, id=id, event=event, location=location)
+        self.rows.put(EVENTS, (aggregate, sequence), row_of(recorded, self._codec))
+        self.rows.put(HEADS, (aggregate,), {**head, "sequence": sequence})
         for projector in self._projectors:
             projector(self.rows, recorded)
         if on_commit is not None:
@@ -85,7 +84,9 @@ class Writer:
     def remove(self, aggregate: str) -> None:
         """Takes a whole log away; what was projected from it stays."""
         for key, row in self.rows.scan(EVENTS, (aggregate,)):
-            self.rows.delete(EVENT_IDS, (cast("Mapping[str, Any]", row)["id"],))
+            id = cast("Mapping[str, Any]", row)["id"]
+            if not is_placed(id, aggregate, cast("int", key[1])):
+                self.rows.delete(EVENT_IDS, (id,))
             self.rows.delete(EVENTS, key)
         self.rows.delete(HEADS, (aggregate,))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import json.encoder
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from opencode_core.errors import InvalidDocumentError, StorageDamagedError
@@ -23,7 +24,7 @@ def encode_document(document: JSON) -> str:
     if document is None:
         raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
     try:
-        text = _ENCODER.encode(document)
+        text = _encoded(document)
         _check_names(document)  # behind it, because the encoder has noticed a circle
         if not text.isascii():
             text.encode()
@@ -43,7 +44,10 @@ def decode_document(text: str) -> JSON:
         StorageDamagedError: It is not JSON.
     """
     try:
-        document: JSON = _DECODER.decode(text)
+        document: JSON
+        document, end = _DECODER.raw_decode(text)
+        if end != len(text):
+            document = _DECODER.decode(text)  # which allows for blanks around it
     except (ValueError, RecursionError) as error:
         raise _damaged(error) from error
     return document
@@ -93,7 +97,18 @@ def _damaged(error: Exception) -> StorageDamagedError:
     )
 
 
+def _make_encoder() -> Callable[[Any], str]:
+    """Makes the encoder once: `json` makes it anew for each document, which costs more than a small one takes."""
+    slow = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return slow.encode
+    # No marks against circles: they are shared between threads, and a circle is a RecursionError anyway.
+    chunks = make(None, _plain, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+    return lambda document: "".join(chunks(document, 0))
+
+
 _LEAVES = frozenset({str, int, float, bool, type(None)})
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+_encoded = _make_encoder()
 _ESCAPING = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=_plain)
 _DECODER = json.JSONDecoder()

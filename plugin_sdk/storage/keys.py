@@ -97,16 +97,23 @@ def decode_key(encoded: bytes) -> Key:
 def _encoded(key: Key) -> bytes:
     if not isinstance(key, tuple):
         raise InvalidKeyError(f"{key!r} is not a key.", "Use a tuple of texts and numbers.")
-    encoded = b"".join([_encoded_part(part) for part in key])
+    encoded = b""
+    for part in key:  # written out, because every read and write comes by here
+        if type(part) is str and part.isascii() and "\0" not in part:
+            encoded += b"\x20" + part.encode() + _END
+        elif type(part) is int and 0 <= part < 256:
+            encoded += _SMALL[part]
+        else:
+            encoded += _encoded_part(part)
     if len(encoded) > LONGEST:
         raise InvalidKeyError(f"A key is {len(encoded):,} bytes long.", f"Keep keys below {LONGEST:,} bytes.")
     return encoded
 
 
 def _encoded_part(part: str | int) -> bytes:
-    if type(part) is str:
+    if isinstance(part, str):
         try:
-            return b"\x20" + part.encode().replace(_END, _ESCAPED) + _END
+            return b"\x20" + str.encode(part).replace(_END, _ESCAPED) + _END
         except UnicodeEncodeError:
             raise InvalidKeyError("A text in a key is not valid Unicode.", "Leave out lone surrogates.") from None
     if type(part) is int and _SMALLEST <= part <= _LARGEST:
@@ -114,9 +121,10 @@ def _encoded_part(part: str | int) -> bytes:
         if part < 0:
             return bytes((_ZERO - size,)) + ((1 << 8 * size) - 1 + part).to_bytes(size, "big")
         return bytes((_ZERO + size,)) + part.to_bytes(size, "big")
-    if isinstance(part, str):  # a subclass, such as an enumeration
-        return _encoded_part(str.__str__(part))
     raise InvalidKeyError(f"{part!r} cannot be part of a key.", "Use texts, and whole numbers of 64 bits.")
+
+
+_SMALL = [_encoded_part(number) for number in range(256)]
 
 
 def _text(encoded: bytes) -> str:

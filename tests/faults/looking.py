@@ -17,7 +17,7 @@ from opencode_core.model.projection import Memory, fold
 from opencode_core.model.storage import Key
 from opencode_core.ports.storage import ReadTransaction, Storage
 from opencode_core.storage.envelope import from_row, row_of
-from opencode_core.storage.tables import EVENT_IDS, EVENTS, HEADS, STORE
+from opencode_core.storage.tables import EVENTS, HEADS, STORE
 from tests.faults.ledger import Ledger, check_of
 from tests.faults.stores import opened
 
@@ -84,7 +84,6 @@ def rows_of(logs: Mapping[str, list[Recorded]]) -> Rows:
         memory.apply(fold(events))
         memory.rows[HEADS, (log,)] = {"sequence": events[-1].sequence}
         for event in events:
-            memory.rows[EVENT_IDS, (event.id,)] = event.sequence
             memory.rows[EVENTS, (log, event.sequence)] = row_of(event, CODEC)
     return memory.rows
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opencode_core.errors import InvalidKeyError
-from opencode_core.ids import PREFIXES, Ids, check_id, milliseconds_of
+from opencode_core.ids import PREFIXES, Ids, check_id, is_placed, milliseconds_of
 
 NOW = 1_790_000_000_000
 
@@ -98,3 +98,26 @@ def test_a_given_id_of_another_kind_is_refused(given_id):
 def test_a_time_is_not_read_from_what_is_not_an_id(id):
     with pytest.raises(InvalidKeyError, match="is not an id"):
         milliseconds_of(id, now=NOW)
+
+
+@given(aggregate=st.text(max_size=40), sequence=st.integers(0, 2**40))
+def test_an_event_id_proves_its_place_and_no_other(aggregate: str, sequence: int) -> None:
+    id = Ids(milliseconds=lambda: 1_700_000_000_000).placed(aggregate, sequence)
+    assert re.fullmatch(r"evt_[0-9a-f]{12}[0-9A-Za-z]{14}", id)
+    assert is_placed(id, aggregate, sequence) is True
+    assert is_placed(id, aggregate, sequence + 1) is False
+    assert is_placed(id, aggregate + "x", sequence) is False
+
+
+@pytest.mark.parametrize(
+    "id", ["evt_0", "", "evt_", "msg_1ee694c21001nVuopwBp9rA13Y", "evt_1ee694c21001nVuopwBp9rA13Y"]
+)
+def test_an_id_from_elsewhere_proves_nothing(id: str) -> None:
+    assert is_placed(id, "ses_1", 0) is None
+
+
+def test_a_changed_event_id_proves_nothing() -> None:
+    id = Ids(milliseconds=lambda: 1_700_000_000_000).placed("ses_1", 3)
+    for at in range(4, len(id)):
+        changed = id[:at] + ("0" if id[at] != "0" else "1") + id[at + 1 :]
+        assert is_placed(changed, "ses_1", 3) is None

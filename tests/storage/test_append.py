@@ -13,7 +13,7 @@ from opencode_core.model.event.session import SessionTitled
 from opencode_core.model.projection import project
 from opencode_core.model.rows import SESSIONS, Draft
 from opencode_core.storage.log import event_bus
-from opencode_core.storage.tables import EVENT_IDS, EVENTS, HEADS
+from opencode_core.storage.tables import EVENTS, HEADS
 from plugin_sdk.storage import Storage
 from tests.storage.making import (
     Noticed,
@@ -51,7 +51,6 @@ async def test_an_event_is_one_row_with_its_versioned_type_below_its_log(storage
     rows = await all_rows(storage)
     assert rows == {
         (EVENTS, ("apple", 0)): {"id": recorded.id, "type": "thing.weighed/1", "data": {"at": 1, "grams": 5}},
-        (EVENT_IDS, (recorded.id,)): 0,
         (HEADS, ("apple",)): {"sequence": 0},
     }
     assert recorded.event.kind.type == "thing.weighed"

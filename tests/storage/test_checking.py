@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -61,9 +61,9 @@ def _first_list(rows: Transaction) -> None:
     rows.delete("session_list", key)
 
 
-def _first_id(rows: Transaction) -> None:
-    key, _ = next(iter(rows.scan("event_id")))
-    rows.delete("event_id", key)
+def _another_place(rows: Transaction) -> None:
+    document: Any = rows.get("event", ("ses_1", 1))
+    rows.put("event", ("ses_1", 0), {**cast("dict[str, Any]", rows.get("event", ("ses_1", 0))), "id": document["id"]})
 
 
 WRONG: dict[str, tuple[Callable[[Transaction], None], str, str]] = {
@@ -83,9 +83,10 @@ WRONG: dict[str, tuple[Callable[[Transaction], None], str, str]] = {
     "bad data": (_changed("event", "ses_1", 4, data={}), "log", "ses_1: The event 4 cannot be read."),
     "a bad location": (_changed("event", "ses_1", 4, location=[1]), "log", "ses_1: The event 4 cannot be read"),
     "no sequence": (_added("event", "ses_1", "x", document={}), "log", "has no sequence"),
-    "an unknown id": (_first_id, "log", "The id of the event 0 is not known"),
+    "an id of another place": (_another_place, "log", "The id of the event 0 is not known"),
     "a reused id": (_changed("event", "ses_1", 4, id="evt_other"), "log", "The id of the event 4 is not known"),
-    "an id alone": (_added("event_id", "evt_x", document=3), "log", "There are 23 event ids and only 22 events."),
+    "an id alone": (_added("event_id", "evt_x", document=["ses_1", 3]), "log", "The event id 'evt_x' is known, and no"),
+    "an id nowhere": (_added("event_id", "evt_x", document=3), "log", "The event id 'evt_x' is known, and no event"),
     "what cannot follow": (
         _changed("event", "ses_1", 3, data={"at": 1, "message": "y", "admitted": 2, "admitted_at": 1}),
         "log",
