@@ -51,6 +51,18 @@ class Rows(Protocol):
         ...
 
 
+class WritableRows(Protocol):
+    """Where rows are written."""
+
+    def put(self, table: str, key: Key, document: JSON) -> None:
+        """Writes a document."""
+        ...
+
+    def delete(self, table: str, key: Key) -> None:
+        """Removes a document."""
+        ...
+
+
 @attrs.frozen
 class Change:
     """One row, as it is now; None for one that is gone."""
@@ -115,8 +127,19 @@ class Draft:
         return [
             Change(table, key, document, self._read.get((table, key)))
             for (table, key), document in self._changed.items()
-            if not (document is None and (table, key) in self._read and self._read[table, key] is None)
+            if document is not None or self._is_gone(table, key)
         ]
+
+    def write(self, rows: WritableRows) -> None:
+        """Makes the same changes elsewhere."""
+        for (table, key), document in self._changed.items():
+            if document is not None:
+                rows.put(table, key, document)
+            elif self._is_gone(table, key):
+                rows.delete(table, key)
+
+    def _is_gone(self, table: str, key: Key) -> bool:
+        return (table, key) not in self._read or self._read[table, key] is not None
 
     def _scanned(
         self, table: str, prefix: Key, after: Key | None, limit: int | None, reverse: bool

@@ -26,7 +26,7 @@ from opencode_core.model.event.live import (
     SessionUpdated,
 )
 from opencode_core.model.event.session import SessionCreated, SessionImported
-from opencode_core.model.rows import DIFFS, MESSAGES, PARTS, SESSIONS, Change
+from opencode_core.model.rows import DIFFS, MESSAGES, PARTS, SESSIONS, Change, Draft
 
 Ticket: TypeAlias = tuple[int, str | None]
 """A commit that is under way: its number, and its log if that is known."""
@@ -61,23 +61,23 @@ class Announcer:
         self._under_way.setdefault(aggregate, {})[number] = None
         return number, aggregate
 
-    def end(self, ticket: Ticket, recorded: Sequence[Recorded] = (), changes: Sequence[Change] = ()) -> None:
+    def end(self, ticket: Ticket, recorded: Sequence[Recorded] = (), rows: Draft | None = None) -> None:
         """Notes that it is over, and tells what can be told now."""
         self._strike_out(ticket)
         if not self._under_way and not self._held:  # alone, as nearly always: nothing can come too early
             self._told.clear()
-            self._publish_all(recorded, changes)
+            self._publish_all(recorded, rows)
             return
         for told in _by_log(recorded):
-            held = _Held(told[0].sequence, told[-1].sequence, next(self._tickets), self._events(told, changes))
+            held = _Held(told[0].sequence, told[-1].sequence, next(self._tickets), self._events(told, rows))
             self._held.setdefault(told[0].aggregate, []).append(held)
         for aggregate in list(self._held):
             self._tell(aggregate)
         self._forget([ticket[1]] if ticket[1] is not None else list(self._told))
 
-    def _publish_all(self, recorded: Sequence[Recorded], changes: Sequence[Change]) -> None:
+    def _publish_all(self, recorded: Sequence[Recorded], rows: Draft | None) -> None:
         for told in _by_log(recorded):
-            for event in self._events(told, changes):
+            for event in self._events(told, rows):
                 self._bus.publish(event)
 
     def _strike_out(self, ticket: Ticket) -> None:
@@ -87,10 +87,12 @@ class Announcer:
         if not of_log:
             del self._under_way[aggregate]
 
-    def _events(self, recorded: Sequence[Recorded], changes: Sequence[Change]) -> Sequence[Event]:
+    def _events(self, recorded: Sequence[Recorded], rows: Draft | None) -> Sequence[Event]:
         if not self._bus.is_heard:
             return ()
-        return [*recorded, *_row_events(recorded, changes)] if self._bus.hears(LiveEvent) else recorded
+        if rows is None or not self._bus.hears(LiveEvent):
+            return recorded
+        return [*recorded, *_row_events(recorded, rows.changes())]
 
     def _tell(self, aggregate: str) -> None:
         waiting = sorted(self._held.pop(aggregate), key=lambda held: held.first)

@@ -16,7 +16,7 @@ from opencode_core.model.codec import EVENTS as SESSION_CODEC
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import DurableEvent, Event, EventLocation, Recorded
 from opencode_core.model.projection import project
-from opencode_core.model.rows import Change, Draft
+from opencode_core.model.rows import Draft
 from opencode_core.ports.storage import ReadTransaction, Storage, Transaction
 from opencode_core.storage.announcing import Announcer
 from opencode_core.storage.envelope import Serialized, deserialize, from_row
@@ -104,9 +104,9 @@ class EventLog:
         """
         ticket = self._announcer.begin(aggregate)
         recorded: Sequence[Recorded] = ()
-        changes: Sequence[Change] = ()
+        rows: Draft | None = None
 
-        def transaction(transaction: Transaction) -> tuple[R, list[Recorded], list[Change]]:
+        def transaction(transaction: Transaction) -> tuple[R, list[Recorded], Draft]:
             writer = Writer(
                 rows=Draft(transaction),
                 transaction=transaction,
@@ -115,12 +115,13 @@ class EventLog:
                 projectors=self.projectors,
             )
             result = work(writer)
-            return result, writer.recorded, writer.finish()
+            writer.finish()
+            return result, writer.recorded, writer.rows
 
         try:
-            result, recorded, changes = await self.storage.transact(transaction)
+            result, recorded, rows = await self.storage.transact(transaction)
         finally:
-            self._announcer.end(ticket, recorded, changes)
+            self._announcer.end(ticket, recorded, rows)
         return result
 
     def tell(self, event: Event, *, on_commit: CommitHook | None = None) -> None:

@@ -10,7 +10,7 @@ import attrs
 from opencode_core.ids import Ids, is_placed
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import DurableEvent, EventLocation, Recorded
-from opencode_core.model.rows import Change, Draft
+from opencode_core.model.rows import Draft
 from opencode_core.ports.storage import Transaction
 from opencode_core.storage.envelope import row_of
 from opencode_core.storage.tables import EVENT_IDS, EVENTS, HEADS
@@ -90,15 +90,9 @@ class Writer:
             self.rows.delete(EVENTS, key)
         self.rows.delete(HEADS, (aggregate,))
 
-    def finish(self) -> list[Change]:
+    def finish(self) -> None:
         """Writes every changed row into the transaction."""
-        changes = self.rows.changes()
-        for change in changes:
-            if change.document is None:
-                self._transaction.delete(change.table, change.key)
-            else:
-                self._transaction.put(change.table, change.key, change.document)
-        return changes
+        self.rows.write(self._transaction)
 
     def _head(self, aggregate: str) -> Mapping[str, Any]:
         return self.rows.read(HEADS, (aggregate,)) or {}

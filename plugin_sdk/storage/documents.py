@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import json.encoder
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ def encode_document(document: JSON) -> str:
         raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
     try:
         text = _encoded(document)
-        _check_names(document)  # behind it, because the encoder has noticed a circle
+        if _SUSPICIOUS.search(text):
+            _check_names(document)
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only spell
@@ -108,6 +110,8 @@ def _make_encoder() -> Callable[[Any], str]:
     return lambda document: "".join(chunks(document, 0))
 
 
+# A name that the encoder may have made of a number, of True or of None. In a text, its quotes would be escaped.
+_SUSPICIOUS = re.compile(r'[{,]"(?:[-\d]|true"|false"|null"|NaN"|Infinity")')
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _encoded = _make_encoder()
 _ESCAPING = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=_plain)

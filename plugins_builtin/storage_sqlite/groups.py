@@ -14,7 +14,7 @@ from plugin_sdk.storage import Key, StorageError
 from plugins_builtin.storage_sqlite import queries
 from plugins_builtin.storage_sqlite.faults import Faults
 from plugins_builtin.storage_sqlite.jobs import Job
-from plugins_builtin.storage_sqlite.transactions import Writing
+from plugins_builtin.storage_sqlite.transactions import Held, Writing, write
 
 
 @attrs.define(eq=False, repr=False)
@@ -47,8 +47,10 @@ def carry_out(
         return _refused(jobs, error, faults)
     begun: list[Job[Writing]] = []
     waiting = iter(jobs)
+    held: Held = {}
     try:
-        settled = [_run(connection, job, faults) for job in chain(waiting, more) if _begin(job, begun)]
+        settled = [_run(connection, job, held, faults) for job in chain(waiting, more) if _begin(job, begun)]
+        _write(connection, held, faults)
         connection.execute(queries.COMMIT)
     except _StoreFailed as failed:
         _roll_back(connection)
@@ -76,8 +78,8 @@ def _begin(job: Job[Writing], begun: list[Job[Writing]]) -> bool:
     return True
 
 
-def _run(connection: sqlite3.Connection, job: Job[Writing], faults: Faults) -> Settled:
-    writing = Writing(connection, faults)
+def _run(connection: sqlite3.Connection, job: Job[Writing], held: Held, faults: Faults) -> Settled:
+    writing = Writing(connection, faults, held)
     try:
         value = job.work(writing)
     except BaseException as error:  # whatever it is, it belongs to the caller
@@ -91,6 +93,13 @@ def _run(connection: sqlite3.Connection, job: Job[Writing], faults: Faults) -> S
     if not connection.in_transaction:  # some failures make SQLite roll everything back by itself
         raise _StoreFailed(settled.error or faults.unavailable("a transaction ended early"))
     return settled
+
+
+def _write(connection: sqlite3.Connection, held: Held, faults: Faults) -> None:
+    try:
+        write(connection, held)
+    except sqlite3.Error as error:
+        raise _StoreFailed(faults.of(error)) from error
 
 
 def _undo(writing: Writing, error: BaseException) -> None:

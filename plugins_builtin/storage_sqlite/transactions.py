@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -24,6 +24,9 @@ from plugins_builtin.storage_sqlite import queries
 from plugins_builtin.storage_sqlite.faults import Faults
 
 _CHUNK = 256
+
+Held: TypeAlias = dict[tuple[str, bytes], str | None]
+"""Writes that are not carried out yet, by table and encoded key; None for a deletion."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -120,26 +123,29 @@ class Reading:
 class Writing(Reading):
     """A transaction that keeps its writes to itself until they are needed, and then writes them in bulk.
 
-    So a job that fails has usually written nothing, and needs no savepoint.
+    So a job that fails has usually written nothing, and needs no savepoint. What succeeds is added to what its group
+    wrote before, and the whole group is written at once.
 
     Attributes:
         written: What it wrote or deleted, for those who wait for changes.
         failure: Why its writes could not be carried out; then everything around it has to be rolled back.
     """
 
+    _group: Held
     written: list[tuple[str, Key]] = attrs.field(init=False, factory=list)
     failure: StorageError | None = attrs.field(init=False, default=None)
-    _held: dict[tuple[str, bytes], str | None] = attrs.field(init=False, factory=dict)
+    _held: Held = attrs.field(init=False, factory=dict)
     _saved: bool = attrs.field(init=False, default=False)
 
     def get(self, table: str, key: Key) -> JSON:
         """See the port."""
         self._check(table)
         place = (table, encode_key(key))
-        if place not in self._held:
-            return self._stored(*place)
-        held = self._held[place]
-        return None if held is None else decode_document(held)
+        for held in (self._held, self._group):
+            if place in held:
+                body = held[place]
+                return None if body is None else decode_document(body)
+        return self._stored(*place)
 
     def scan(
         self,
@@ -172,16 +178,16 @@ class Writing(Reading):
         self.written.append((table, key))
 
     def settle(self) -> None:
-        """Writes what is still held, after the work.
+        """Adds what is still held to what the group wrote, after the work.
 
         Raises:
-            StorageError: It could not be written.
+            StorageError: What it wrote before could not be written.
         """
         if self.failure is not None:  # the work caught it; but what it wrote is not all there
             raise self.failure
-        self._write()
         if self._saved:
             self._execute(queries.RELEASE)
+        self._group.update(self._held)
 
     def undo(self) -> None:
         """Takes back what was written, after the work raised.
@@ -199,21 +205,30 @@ class Writing(Reading):
         return self._decoded(iter([self._fetched(cursor)]), prefix)
 
     def _write_midway(self) -> None:
-        if self._held and not self._ended:
+        if self._ended:
+            return
+        if self._group:
+            self._write(self._group)
+        if self._held:
             if not self._saved:
                 self._execute(queries.SAVEPOINT)
                 self._saved = True
-            self._write()
+            self._write(self._held)
 
-    def _write(self) -> None:
-        held, self._held = self._held, {}
-        put = [(table, key, body) for (table, key), body in held.items() if body is not None]
-        deleted = [place for place, body in held.items() if body is None]
+    def _write(self, held: Held) -> None:
         try:
-            if put:
-                self._connection.executemany(queries.PUT, put)
-            if deleted:
-                self._connection.executemany(queries.DELETE, deleted)
+            write(self._connection, held)
         except sqlite3.Error as error:
             self.failure = self._faults.of(error)
             raise self.failure from error
+
+
+def write(connection: sqlite3.Connection, held: Held) -> None:
+    """Carries out writes that were held back, and forgets them; raises what SQLite raises."""
+    put = [(table, key, body) for (table, key), body in held.items() if body is not None]
+    deleted = [place for place, body in held.items() if body is None]
+    held.clear()
+    if put:
+        connection.executemany(queries.PUT, put)
+    if deleted:
+        connection.executemany(queries.DELETE, deleted)

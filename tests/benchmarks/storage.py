@@ -1,9 +1,10 @@
 """What storing costs: durable appends, reading, listing, bytes and memory, beside plain sqlite3 in the same run.
 
-The plain one opens SQLite with the same settings (write-ahead log, synchronous FULL), writes one row for an event and
-commits it. An append here writes the event, its id, the head of its log and the message that follows from it. The
-goals are those of issue 3: at least half of the plain speed for one session, ahead of it for ten and fifty, reading at
-0.4 of it with decoding, lists that do not grow with the number of sessions.
+The plain one opens SQLite with the same settings (write-ahead log, synchronous FULL) in one thread, and commits after
+each event: once with one row for it, as a bare log would, and once with the same five rows that an append here leaves
+(the event, the head of its log, the message, its place and its order). The goals are those of issue 3: at least half of
+the plain speed for one session, ahead of it for ten and fifty, reading at 0.4 of it with decoding, lists that do not
+grow with the number of sessions. An append here also crosses to the writing thread and back, which is measured too.
 """
 
 import gc
@@ -12,8 +13,10 @@ import sqlite3
 import tempfile
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from time import perf_counter, time_ns
 
 import anyio
@@ -25,17 +28,21 @@ from opencode_core.ports.storage import Storage
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import EventLog
 from opencode_core.storage.tables import EVENTS
+from plugin_sdk.storage import EventLoop, Outcome
 from plugins_builtin import storage_jsonfiles, storage_memory, storage_postgres, storage_sqlite
 from tests.benchmarks._report import Row, timed, weighed
-from tests.benchmarks._sampling import Case, Sizes, interleave
+from tests.benchmarks._sampling import Case, Samples, Sizes, interleave
 from tests.support.postgres_server import PostgresMissing, running_postgres
 
 TEXT = "A message of two hundred characters or so, as a person would type it. " * 3
 PLAIN = "plain sqlite3"
+ONE, FIVE = f"{PLAIN}, 1 row", f"{PLAIN}, 5 rows"
+BARE = "sqlite, 1 session, no projection"
 APPENDING = "durable appends, each"
 READING = "reading the events of a session"
 LISTING = "listing sessions"
 WEIGHING = "bytes and memory"
+HOP = "to a thread and back, nothing else"
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
@@ -48,27 +55,40 @@ def measure(sizes: Sizes) -> Iterator[Row]:
 async def appending(sizes: Sizes, folder: Path) -> list[Row]:
     """Appends to one, ten and fifty sessions, and to every backend."""
     async with _sqlite(folder / "ours.db") as store, _others(folder) as others:
-        plain = _Plain(folder / "plain.db")
-        cases: dict[str, Case] = {PLAIN: _timed(lambda: plain.append(sizes.appends))}
-        for number in (1, 10, 50):
-            cases[_sessions(number)] = await _appender(store, number, sizes.appends)
-        bare = EventLog(storage=store.log.storage, ids=store.ids, projectors=())
-        cases["sqlite, 1 session, no projection"] = await _appender(_store(store.log.storage, bare), 1, sizes.appends)
-        for name, other in others.items():
-            cases[f"{name}, 1 session"] = await _appender(other, 1, sizes.appends)
-            cases[f"{name}, 10 sessions"] = await _appender(other, 10, sizes.appends)
-        took = await interleave(cases, sizes.batches)
-        plain.close()
-    plain_took = took.pop(PLAIN)
-    goals = {_sessions(1): 2.0, _sessions(10): 1.0, _sessions(50): 1.0}
-    rows = [timed(APPENDING, f"{PLAIN}, one commit for each", "µs", plain_took, per=sizes.appends)]
+        with closing(_Plain(folder / "one.db", 1)) as one, closing(_Plain(folder / "five.db", 5)) as five:
+            cases: dict[str, Case] = {
+                ONE: _timed(lambda: one.append(sizes.appends)),
+                FIVE: _timed(lambda: five.append(sizes.appends)),
+                HOP: _awaited(lambda: _hops(sizes.appends)),
+            }
+            for number in (1, 10, 50):
+                cases[_sessions(number)] = await _appender(store, number, sizes.appends)
+            bare = EventLog(storage=store.log.storage, ids=store.ids, projectors=())
+            cases[BARE] = await _appender(_store(store.log.storage, bare), 1, sizes.appends)
+            for name, other in others.items():
+                cases[f"{name}, 1 session"] = await _appender(other, 1, sizes.appends)
+                cases[f"{name}, 10 sessions"] = await _appender(other, 10, sizes.appends)
+            took = await interleave(cases, sizes.batches)
+    return [*_appending_rows(took, sizes.appends), *_without_postgres(took)]
+
+
+def _appending_rows(took: dict[str, Samples], per: int) -> Iterator[Row]:
+    goals = {_sessions(1): 2.0, _sessions(10): 1.0, _sessions(50): 1.0, BARE: 2.0}
+    one = took[ONE]
+    yield timed(APPENDING, f"{ONE}, one commit for each", "µs", one, per=per)
+    yield timed(APPENDING, f"{FIVE}, one commit for each", "µs", took[FIVE], (ONE, one), per=per)
+    yield timed(APPENDING, HOP, "µs", took[HOP], (ONE, one), per=per)
     for name, samples in took.items():
-        reference = (PLAIN, plain_took)
-        goal = goals.get(name)
-        rows.append(timed(APPENDING, name, "µs", samples, reference, ratio_target=goal, per=sizes.appends))
+        if name not in (ONE, FIVE, HOP):
+            reference = (ONE, one) if name == BARE else (FIVE, took[FIVE])
+            yield timed(APPENDING, name, "µs", samples, reference, ratio_target=goals.get(name), per=per)
+    for number in (1, 10, 50):
+        yield timed(APPENDING, f"the same, {number} of them", "µs", took[_sessions(number)], (ONE, one), per=per)
+
+
+def _without_postgres(took: dict[str, Samples]) -> Iterator[Row]:
     if not any(name.startswith("postgresql") for name in took):
-        rows.append(Row(section=APPENDING, name="postgresql", unit="µs", note="no PostgreSQL is installed"))
-    return rows
+        yield Row(section=APPENDING, name="postgresql", unit="µs", note="no PostgreSQL is installed")
 
 
 async def reading(sizes: Sizes, folder: Path) -> list[Row]:
@@ -274,27 +294,58 @@ def _awaited(work: Callable[[], Awaitable[object]]) -> Case:
     return run
 
 
-class _Plain:
-    """One row for an event, one commit for a row, in one thread."""
+async def _hops(count: int) -> None:
+    loop, jobs = EventLoop(), SimpleQueue[Outcome[None] | None]()
 
-    def __init__(self, path: Path) -> None:
+    def serve() -> None:
+        while (job := jobs.get()) is not None:
+            job.begin()
+            job.succeed(None)
+            loop.deliver((job,))
+
+    thread = Thread(target=serve)
+    thread.start()
+    for _ in range(count):
+        job: Outcome[None] = Outcome()
+        jobs.put(job)
+        await job.wait()
+    jobs.put(None)
+    thread.join()
+
+
+class _Plain:
+    """One commit for an event, in one thread: its row, and others that would follow from it."""
+
+    def __init__(self, path: Path, rows: int) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute(
-            "CREATE TABLE event (session TEXT, sequence INTEGER, body TEXT, PRIMARY KEY (session, sequence))"
-            " WITHOUT ROWID"
+            "CREATE TABLE rows (kind TEXT, key TEXT, body TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID"
         )
+        self._rows = rows
         self._next = 0
 
     def append(self, count: int) -> None:
         for _ in range(count):
-            message = {"at": 1, "message": f"msg_{self._next:026}", "text": TEXT}
-            body = json.dumps({"id": f"evt_{self._next:026}", "type": "synthetic.added/1", "data": message})
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute("INSERT INTO event VALUES (?, ?, ?)", ("ses_1", self._next, body))
+            self._connection.executemany("REPLACE INTO rows VALUES (?, ?, ?)", self._made()[: self._rows])
             self._connection.execute("COMMIT")
             self._next += 1
+
+    def _made(self) -> list[tuple[str, str, str]]:
+        message = f"msg_{self._next:026}"
+        said = {"at": 1, "message": message, "text": TEXT}
+        event = {"id": f"evt_{self._next:026}", "type": "synthetic.added/1", "data": said}
+        row = {"role": "synthetic", "id": message, "sessionID": "ses_1", "time": {"created": 1}, "text": TEXT}
+        rows: list[tuple[str, str, object]] = [
+            ("event", f"ses_1/{self._next:09}", event),
+            ("head", "ses_1", {"sequence": self._next}),
+            ("message", f"ses_1/{message}", row),
+            ("message_order", f"ses_1/{self._next:09}", {"id": message, "role": "synthetic"}),
+            ("message_place", message, {"session": "ses_1", "sequence": self._next}),
+        ]
+        return [(kind, key, json.dumps(document)) for kind, key, document in rows]
 
     def close(self) -> None:
         self._connection.close()
