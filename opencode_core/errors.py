@@ -27,12 +27,14 @@ OpencodeError
 │   └── InvalidDocumentError    a document is not JSON
 ├── LogError                    an event cannot be recorded or read, and nothing was written
 │   ├── UnknownEventError       no event has that type and version
+│   ├── InvalidEventError       an event has a field that its type does not allow
 │   ├── EventDecodeError        the data of a stored event do not fit its type
 │   ├── SequenceGapError        an event would leave a gap
 │   ├── DivergenceError         other content is already at that sequence
 │   ├── EventReusedError        an event id is already used at another position
 │   ├── ForeignAggregateError   an event belongs to another aggregate than it says
 │   ├── OwnerConflictError      an aggregate belongs to somebody else
+│   ├── LogRemovedError         a log that was followed is gone
 │   └── LiveOnlyError           a live-only event was treated as a durable one
 ├── SessionError                something cannot be done with a session, and nothing was written
 │   ├── SessionNotFoundError    no session has that id
@@ -74,10 +76,12 @@ __all__ = [
     "IllegalTransitionError",
     "InitializationBlockedError",
     "InvalidDocumentError",
+    "InvalidEventError",
     "InvalidKeyError",
     "LifecycleConflictError",
     "LiveOnlyError",
     "LogError",
+    "LogRemovedError",
     "MessageDecodeError",
     "MessageNotFoundError",
     "MessageReusedError",
@@ -320,6 +324,10 @@ class UnknownEventError(LogError):
     """No event has that type and version."""
 
 
+class InvalidEventError(LogError):
+    """An event has a field that its type does not allow."""
+
+
 class EventDecodeError(LogError):
     """The data of a stored event do not fit its type."""
 
@@ -342,6 +350,10 @@ class ForeignAggregateError(LogError):
 
 class OwnerConflictError(LogError):
     """An aggregate belongs to somebody else."""
+
+
+class LogRemovedError(LogError):
+    """A log that was followed is gone, and perhaps another one is in its place."""
 
 
 class LiveOnlyError(LogError):

@@ -5,13 +5,15 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "tests.support.behaviours", "tests.support.postgres"]
 
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.register_profile("faults", deadline=None)
+# How long examples take to make says how busy the machine is, and nothing about the code.
+_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("local", **_PATIENT)
+settings.register_profile("ci", derandomize=True, **_PATIENT)
+settings.register_profile("faults", **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 
 _test_number = count()

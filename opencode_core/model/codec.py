@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 import attrs
 
-from opencode_core.errors import EventDecodeError, MessageDecodeError, UnknownEventError
+from opencode_core.errors import EventDecodeError, InvalidEventError, MessageDecodeError, UnknownEventError
 from opencode_core.model.converter import CONVERTER, Misfit
 from opencode_core.model.event.base import DurableEvent
 from opencode_core.model.event.catalogue import SESSION_EVENTS
@@ -69,13 +69,21 @@ class EventCodec:
 
         Raises:
             UnknownEventError: Its class is not one that this codec would read back.
+            InvalidEventError: A field has something in it that could not be read back.
         """
         if self._latest.get(event.kind.type) is not type(event):
             raise UnknownEventError(
                 f"The event '{type(event).__name__}' ('{event.kind.type}', version {event.kind.version}) is not known.",
                 "Record events of the newest version only, and give the codec every class.",
             )
-        data: dict[str, JSON] = CONVERTER.unstructure(event)
+        try:
+            data: dict[str, JSON] = CONVERTER.unstructure(event)
+            self._reader(type(event))(data, type(event))
+        except Exception as error:
+            raise InvalidEventError(
+                f"The event '{type(event).__name__}' cannot be recorded: {_why(error)}.",
+                "Give its fields what their types say.",
+            ) from error
         data.pop(event.kind.aggregate, None)
         return data
 

@@ -21,3 +21,14 @@ def copied(value: JSON) -> JSON:
 def frozen_copy(value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Returns such a copy of a mapping, read-only."""
     return MappingProxyType({key: copied(member) for key, member in value.items()})
+
+
+def canonical(value: JSON) -> JSON:
+    """Returns the same value, with 1 for 1.0: JSON has one kind of number, and stores may write it either way."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: canonical(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [canonical(member) for member in value]
+    return value

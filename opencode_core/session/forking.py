@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from opencode_core.errors import MessageNotFoundError
 from opencode_core.ids import Ids
 from opencode_core.model.event.conversation import MessageImported
 from opencode_core.model.json import JSON
-from opencode_core.model.rows import MESSAGES, PART_ORDER, PARTS
-from opencode_core.session.reading import message_keys
+from opencode_core.model.rows import MESSAGES
+from opencode_core.session.reading import message_keys, part_documents
 from opencode_core.storage.writer import Writer
 
 
@@ -48,7 +48,7 @@ def _copied(
     _point(document, "parentID", new)
     _point(document, "tail_start_id", new)
     parts = []
-    for part in _parts(writer, old):
+    for part in part_documents(writer.rows, old):
         copied = {**part, "id": ids.ascending("part"), "sessionID": target, "messageID": new[old]}
         _point(copied, "tail_start_id", new)
         parts.append(copied)
@@ -63,9 +63,3 @@ def _point(document: dict[str, JSON], name: str, new: Mapping[str, str]) -> None
             document[name] = found
         elif name == "parentID":
             document[name] = ""
-
-
-def _parts(writer: Writer, message: str) -> list[Mapping[str, JSON]]:
-    documents = {str(key[1]): cast("Mapping[str, JSON]", row) for key, row in writer.rows.scan(PARTS, (message,))}
-    ordered = [str(cast("Mapping[str, Any]", row)["id"]) for _, row in writer.rows.scan(PART_ORDER, (message,))]
-    return [documents[id] for id in [*ordered, *sorted(documents.keys() - set(ordered))] if id in documents]

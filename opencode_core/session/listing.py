@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
+from opencode_core.errors import MessageDecodeError
 from opencode_core.model.message import Entry
 from opencode_core.model.rows import SESSION_LISTS, SESSION_PLACES, Rows, digest
 from opencode_core.model.session import Session
 from opencode_core.model.storage import Key
 from opencode_core.session.cursor import Cursor, read_cursor
-from opencode_core.session.reading import get_session, message_keys, read_entry
+from opencode_core.session.reading import find_session, get_session, message_keys, read_entries
 
 T = TypeVar("T")
 
@@ -53,11 +55,7 @@ class SessionFilter:
 def list_sessions(
     rows: Rows, which: SessionFilter, *, limit: int, cursor: str | None, reverse: bool, archived: bool
 ) -> Listing[Session]:
-    """Returns a page of sessions, by when they were created and then by id; an unknown cursor gives an empty page.
-
-    Raises:
-        MessageDecodeError: A row does not fit.
-    """
+    """Returns a page of sessions, by when they were created and then by id; an unknown cursor gives an empty page."""
     at = Cursor(anchor="", reverse=reverse) if cursor is None else read_cursor(cursor)
     if at is None:
         return Listing(items=())
@@ -85,8 +83,8 @@ def list_messages(rows: Rows, session: str, *, limit: int, cursor: str | None, r
     backwards = at.reverse == (at.direction == "next")
     keys = message_keys(rows, session, after=at.anchor or None, limit=limit + 1, reverse=backwards)
     page = _listing(keys, [id for _, id in keys], limit, at)
-    entries = tuple(read_entry(rows, session, id, sequence) for sequence, id in page.items)
-    return Listing(items=entries, next=page.next, previous=page.previous)
+    entries = read_entries(rows, session, page.items)
+    return Listing(items=tuple(entries), next=page.next, previous=page.previous)
 
 
 def _sessions(
@@ -96,13 +94,22 @@ def _sessions(
     while len(found) < wanted:
         chunk = list(rows.scan(SESSION_LISTS, which.prefix, after=after, limit=wanted, reverse=backwards))
         for key, _ in chunk:
-            session = get_session(rows, str(key[3]))
-            if archived or session.time.archived is None:
+            session = _listed(rows, str(key[3]))
+            if session is not None and (archived or session.time.archived is None):
                 found.append(session)
         if len(chunk) < wanted:
             break
         after = chunk[-1][0]
     return found[:wanted]
+
+
+def _listed(rows: Rows, id: str) -> Session | None:
+    """One session that cannot be read must not hide all others; asked for itself, it says what is wrong."""
+    try:
+        return find_session(rows, id)
+    except MessageDecodeError as error:
+        logging.getLogger("opencode.session").warning("%s It is left out of the list.", error.problem)
+        return None
 
 
 def _listing(found: Sequence[T], ids: Sequence[str], limit: int, at: Cursor) -> Listing[T]:

@@ -13,6 +13,7 @@ from opencode_core.model.part import CompactionPart, Part
 from opencode_core.model.rows import (
     CURSORS,
     EPOCHS,
+    FRAGMENTS,
     MESSAGE_ORDER,
     MESSAGE_PLACES,
     MESSAGES,
@@ -37,7 +38,9 @@ def find_session(rows: Rows, session: str) -> Session | None:
     if place is None:
         return None
     project = cast("Mapping[str, Any]", place)["project"]
-    return decode_session(rows.get(SESSIONS, (project, session)), session=session)
+    document = rows.get(SESSIONS, (project, session))
+    # A program of the first generation may have deleted the document, and knows no places.
+    return None if document is None else decode_session(document, session=session)
 
 
 def get_session(rows: Rows, session: str) -> Session:
@@ -76,18 +79,21 @@ def message_keys(
     return _ordered(rows.scan(MESSAGE_ORDER, (session,), after=place, limit=limit, reverse=reverse))
 
 
-def read_entry(rows: Rows, session: str, message: str, sequence: int | None) -> Entry:
-    """Returns a message with its parts.
+def read_entries(rows: Rows, session: str, places: Iterable[tuple[int | None, str]]) -> list[Entry]:
+    """Returns messages with their parts; one whose document is gone is left out.
 
     Raises:
         MessageDecodeError: A row does not fit.
     """
-    document = rows.get(MESSAGES, (session, message))
-    return Entry(
-        sequence=sequence,
-        message=decode_message(document, session=session, message=message),
-        parts=tuple(read_parts(rows, session, message)),
-    )
+    return [
+        Entry(
+            sequence=sequence,
+            message=decode_message(document, session=session, message=message),
+            parts=tuple(read_parts(rows, session, message)),
+        )
+        for sequence, message in places
+        if (document := rows.get(MESSAGES, (session, message))) is not None
+    ]
 
 
 def read_parts(rows: Rows, session: str, message: str) -> Iterator[Part]:
@@ -96,11 +102,28 @@ def read_parts(rows: Rows, session: str, message: str) -> Iterator[Part]:
     Raises:
         MessageDecodeError: A row does not fit.
     """
-    documents = {str(key[1]): document for key, document in rows.scan(PARTS, (message,))}
-    ordered = [str(cast("Mapping[str, Any]", row)["id"]) for _, row in rows.scan(PART_ORDER, (message,))]
-    for part in [*ordered, *(id for id in documents if id not in set(ordered))]:
-        if part in documents:
-            yield decode_part(documents[part], session=session, message=message)
+    for document in part_documents(rows, message):
+        yield decode_part(document, session=session, message=message)
+
+
+def part_documents(rows: Rows, message: str) -> list[Mapping[str, JSON]]:
+    """Returns the documents of a message's parts in their order, with what has streamed into those that are open."""
+    found = {str(key[1]): cast("Mapping[str, JSON]", document) for key, document in rows.scan(PARTS, (message,))}
+    order = [str(cast("Mapping[str, Any]", row)["id"]) for _, row in rows.scan(PART_ORDER, (message,))]
+    ids = [*order, *(id for id in found if id not in set(order))]
+    return [_with_fragments(rows, message, id, found[id]) for id in ids if id in found]
+
+
+def _with_fragments(rows: Rows, message: str, part: str, document: Mapping[str, Any]) -> Mapping[str, JSON]:
+    """What streams is kept beside its part until it ends; if it never ended, that is all there is."""
+    time, state = document.get("time"), document.get("state")
+    is_open_text = document.get("type") in ("text", "reasoning") and isinstance(time, Mapping) and "end" not in time
+    if not is_open_text and not (isinstance(state, Mapping) and state.get("status") == "pending"):
+        return document
+    streamed = "".join(str(piece) for _, piece in rows.scan(FRAGMENTS, (message, part)))
+    if not streamed:
+        return document
+    return {**document, "text": streamed} if is_open_text else {**document, "state": {**(state or {}), "raw": streamed}}
 
 
 def read_context(rows: Rows, session: str) -> list[Entry]:
@@ -116,15 +139,14 @@ def read_context(rows: Rows, session: str) -> list[Entry]:
     compaction = cast("int | None", cursor.get("compaction"))
     since = -1 if epoch is None else cast("int", epoch["since"])
     if compaction is None:
-        shown = _since_summary([read_entry(rows, session, id, at) for at, id in message_keys(rows, session)])
+        shown = _since_summary(read_entries(rows, session, message_keys(rows, session)))
         return [entry for entry in shown if not _is_folded(entry, since)]
     after: Key = (session, compaction - 1)
     chosen = _ordered(rows.scan(MESSAGE_ORDER, (session,), after=after))
     if epoch is not None:
         early = _ordered(rows.scan(SYSTEM_ORDER, (session,), after=(session, since)))
         chosen = [place for place in early if cast("int", place[0]) < compaction] + chosen
-    entries = [read_entry(rows, session, id, at) for at, id in chosen]
-    return [entry for entry in entries if not _is_folded(entry, since)]
+    return [entry for entry in read_entries(rows, session, chosen) if not _is_folded(entry, since)]
 
 
 def _ordered(found: Iterable[tuple[Key, JSON]]) -> list[tuple[int | None, str]]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from opencode_core.errors import OperationUnavailableError
+from opencode_core.errors import OperationUnavailableError, SessionError
 from opencode_core.ids import Ids
 from opencode_core.model.codec import decode
 from opencode_core.model.event.base import EventLocation, Recorded, SessionEvent
@@ -72,8 +72,12 @@ class SessionStore:
 
         Raises:
             InvalidKeyError: The id is not that of a session.
+            InvalidEventError: An argument is not what its type says.
+            SessionError: It should be its own parent.
         """
         session = self.ids.descending("session", id)
+        if parent == session:
+            raise SessionError(f"The session '{session}' cannot be its own parent.", "Name another.", session=session)
         created = SessionCreated(
             session=session,
             at=self.now(),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from opencode_core.model import rows as tables
-from opencode_core.model.json import JSON
+from opencode_core.model.json import JSON, canonical
 from opencode_core.model.rows import in_order
 from opencode_core.model.storage import Key
 from opencode_core.ports.storage import ReadTransaction
@@ -74,4 +74,4 @@ def _difference(table: str, key: Key, expected: JSON, stored: JSON) -> str:
 
 
 def _text(document: JSON) -> str:
-    return json.dumps(document, sort_keys=True)
+    return json.dumps(canonical(document), sort_keys=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 import attrs
 
 from opencode_core.bus import Bus
-from opencode_core.errors import LiveOnlyError
+from opencode_core.errors import LiveOnlyError, LogRemovedError
 from opencode_core.ids import Ids
 from opencode_core.model.codec import EVENTS as SESSION_CODEC
 from opencode_core.model.codec import EventCodec
@@ -224,6 +224,7 @@ class EventLog:
         Nothing is missed and nothing comes twice.
 
         Raises:
+            LogRemovedError: The log was removed; from the iterator.
             StorageClosedError: The store was closed; from the iterator.
             UnknownEventError: Nobody knows the type or version of an event; from the iterator.
             EventDecodeError: An event cannot be read; from the iterator.
@@ -247,6 +248,7 @@ class _Tail:
     _aggregate: str
     _after: int
     _private: bool
+    _last: str | None = attrs.field(init=False, default=None)
     _unread: deque[Recorded] = attrs.field(init=False, factory=deque)
     _is_at_end: bool = attrs.field(init=False, default=False)
 
@@ -265,11 +267,21 @@ class _Tail:
         if self._is_at_end:
             await anext(self._wakes)
             self._is_at_end = False
-        page = await self._log.history(self._aggregate, after=self._after, limit=PAGE, private=True)
+        page, last = await self._log.storage.view(self._read)
         self._unread.extend(page.events)
         if page.events:
             self._after = page.events[-1].sequence
+        self._last = last
         self._is_at_end = not page.has_more
+
+    def _read(self, rows: ReadTransaction) -> tuple[Page, str | None]:
+        """Returns what is new, and the id of the last event; one that was there and changed is in another log."""
+        if self._last is not None and _id_at(rows, self._aggregate, self._after) != self._last:
+            raise LogRemovedError(
+                f"The log of '{self._aggregate}' was removed while it was followed.", "Follow it anew, if it is there."
+            )
+        page = read_page(rows, self._log.codec, self._aggregate, after=self._after, limit=PAGE, private=True)
+        return page, page.events[-1].id if page.events else _id_at(rows, self._aggregate, self._after)
 
 
 def read_page(
@@ -287,6 +299,11 @@ def read_page(
                 found.append(recorded)
         if len(scanned) < wanted or len(found) > limit:
             return Page(events=tuple(found[:limit]), has_more=len(found) > limit)
+
+
+def _id_at(rows: ReadTransaction, aggregate: str, sequence: int) -> str | None:
+    row = rows.get(EVENTS, (aggregate, sequence))
+    return str(row.get("id")) if isinstance(row, Mapping) else None
 
 
 def _live_only(event: Event) -> LiveOnlyError:

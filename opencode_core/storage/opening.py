@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import anyio
 
-from opencode_core.errors import StorageUrlError
+from opencode_core.errors import StorageError, StorageUrlError
 from opencode_core.ports.storage import Storage, StorageFactory
 from opencode_core.storage.schema import prepare
 from opencode_core.storage.urls import shown
@@ -55,7 +55,16 @@ async def open_backend(
         StorageUrlError: The URL has no scheme, one that nobody offers, or is not one that the backend understands.
         StorageError: As `open_storage`, as far as the backend can tell.
     """
-    return await _factory(url, backends)(url, create=create, migrate=migrate)
+    factory = _factory(url, backends)
+    try:
+        storage = await factory(url, create=create, migrate=migrate)
+    except StorageError:
+        raise
+    except Exception as error:  # what it says is not repeated: it may have the URL in it, with a password
+        raise _faulty(url, f"failed with '{type(error).__name__}'") from error
+    if not hasattr(storage, "transact"):
+        raise _faulty(url, f"gave a '{type(storage).__name__}' instead of a store")
+    return storage
 
 
 async def make_ready(storage: Storage, *, create: bool = True, migrate: bool = True) -> None:
@@ -83,6 +92,13 @@ def _factory(url: str, backends: Mapping[str, StorageFactory]) -> StorageFactory
         ) from None
 
 
+def _faulty(url: str, what: str) -> StorageError:
+    return StorageError(
+        f"The plugin that offers '{url.partition(':')[0]}:' {what}.",
+        "That is a fault of the plugin; '--debug' shows where.",
+    )
+
+
 def _known(backends: Mapping[str, StorageFactory]) -> str:
     if not backends:
         return "No storage plugin is loaded."
@@ -92,6 +108,8 @@ def _known(backends: Mapping[str, StorageFactory]) -> str:
 def _no_scheme(url: str) -> StorageUrlError:
     if not url.strip():
         return StorageUrlError("The storage URL is empty.", "Write it like 'sqlite:///home/me/opencode.db'.")
+    if "@" in url:  # a URL with a slip in it, and perhaps with a password
+        return StorageUrlError("The storage URL has no scheme.", "Write it like 'postgresql://me@server/opencode'.")
     path = shown(url)
     rest = f"//{path}" if path.startswith("/") else path
     return StorageUrlError(

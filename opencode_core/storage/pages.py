@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from opencode_core.model.json import JSON
+from opencode_core.model.json import JSON, canonical
 from opencode_core.model.storage import Key
 from opencode_core.ports.storage import ReadTransaction, Storage
 
@@ -86,8 +86,8 @@ def read_page(rows: ReadTransaction, table: str, after: Key | None) -> Page:
 
 
 def text_of(document: JSON) -> str:
-    """Returns a document as JSON, in the order of its keys."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    """Returns a document as JSON, in the order of its keys, with numbers as every store would write them."""
+    return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
 
 
 def size_of(entry: Entry) -> int:

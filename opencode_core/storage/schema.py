@@ -78,9 +78,10 @@ async def prepare(storage: Storage, *, create: bool = True, migrate: bool = True
             await storage.transact(_sign)
         return Prepared(found=None)
     if found < VERSION and not migrate:
+        place = (await storage.facts()).place
         raise StorageVersionError(
-            f"The store has version {found} of the session tables, and today's is {VERSION}.",
-            "Run 'opencode-core storage migrate'.",
+            f"The store '{place}' has version {found} of the session tables, and today's is {VERSION}.",
+            "Run 'opencode-core storage migrate' with its URL.",
             found=found,
             known=VERSION,
         )

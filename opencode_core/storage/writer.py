@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
+from opencode_core.errors import StorageDamagedError
 from opencode_core.ids import Ids, is_placed
 from opencode_core.model.codec import EventCodec
 from opencode_core.model.event.base import DurableEvent, EventLocation, Recorded
@@ -95,4 +96,10 @@ class Writer:
         self.rows.write(self._transaction)
 
     def _head(self, aggregate: str) -> Mapping[str, Any]:
-        return self.rows.read(HEADS, (aggregate,)) or {}
+        head = self.rows.read(HEADS, (aggregate,))
+        if head is None and self.rows.last(EVENTS, (aggregate,)) is not None:
+            raise StorageDamagedError(
+                f"The log of '{aggregate}' has events, and nothing says where it ends.",
+                "Run 'opencode-core storage check', and restore a backup.",
+            )
+        return head or {}

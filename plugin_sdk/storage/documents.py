@@ -11,6 +11,9 @@ from typing import Any
 from opencode_core.errors import InvalidDocumentError, StorageDamagedError
 from opencode_core.model.json import JSON
 
+DEEPEST = 200
+"""How many lists and mappings may stand inside each other: what one program can write, another must be able to read."""
+
 __all__ = ["decode_document", "decode_documents", "encode_document"]
 
 
@@ -28,6 +31,8 @@ def encode_document(document: JSON) -> str:
         text = _encoded(document)
         if _SUSPICIOUS.search(text):
             _check_names(document)
+        if text.count("{") + text.count("[") > DEEPEST:
+            _check_depth(document)
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only spell
@@ -82,6 +87,16 @@ def _check_names(value: Any) -> None:
     for member in members:
         if type(member) not in _LEAVES:
             _check_names(member)
+
+
+def _check_depth(document: Any) -> None:
+    level, depth = [document], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST + 1:
+            raise ValueError(f"more than {DEEPEST} lists and mappings stand inside each other")
+        inside = (each.values() if isinstance(each, Mapping) else each for each in level)
+        level = [one for each in inside for one in each if type(one) not in _LEAVES and not isinstance(one, str)]
 
 
 def _plain(value: object) -> Any:

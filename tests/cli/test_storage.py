@@ -138,7 +138,7 @@ def test_looking_at_an_older_store_does_not_migrate_it(
     before = content(url)
     assert main(["storage", command, url]) == 1
     captured = capsys.readouterr()
-    assert captured.err.splitlines()[1] == "Run 'opencode-core storage migrate'."
+    assert captured.err.splitlines()[1] == "Run 'opencode-core storage migrate' with its URL."
     assert content(url) == before
 
 

@@ -75,12 +75,44 @@ async def test_what_a_backend_is_asked_is_what_was_asked_for() -> None:
     assert asked == [("mine:x?y=1", False, False)]
 
 
-async def test_a_bug_in_a_backend_comes_through_as_itself() -> None:
-    async def factory(url: str, *, create: bool = True, migrate: bool = True) -> Storage:
-        raise ZeroDivisionError
+async def test_a_bug_in_a_backend_is_named_without_what_it_says() -> None:
+    async def failing(url: str, *, create: bool = True, migrate: bool = True) -> Storage:
+        raise ZeroDivisionError(f"while opening {url}")
 
-    with pytest.raises(ZeroDivisionError):
-        await open_storage("mine:x", {"mine": factory})
+    async def empty(url: str, *, create: bool = True, migrate: bool = True) -> Any:
+        return None
+
+    async def unaware(url: str) -> Any:
+        return MemoryStorage()
+
+    backends: Any = {"failing": failing, "empty": empty, "unaware": unaware}
+    for scheme, what in (("failing", "ZeroDivisionError"), ("empty", "NoneType"), ("unaware", "TypeError")):
+        with pytest.raises(StorageError, match=what) as raised:
+            await open_storage(f"{scheme}://me:s3cret@host/x", backends)
+        assert f"'{scheme}:'" in raised.value.problem
+        assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql//u:s3cret@h/db", "u:s3cret@127.0.0.1", "//u:s3cret@h/db", "a@b:s3cret@h"])
+async def test_a_password_in_a_url_without_a_scheme_is_not_shown(url: str) -> None:
+    with pytest.raises(StorageUrlError) as raised:
+        await open_storage(url, {})
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u@h/db?password=s3cret#s3cret",
+        "postgresql://u@h/db?pass%77ord=s3cret",
+        "postgresql://u:a@b?s3cret@h/db",
+        "postgresql://u:s3cret@h/db?sslmode=off&sslpassword=s3cret",
+        "mine:x?token=s3cret",
+    ],
+)
+def test_secrets_are_hidden_wherever_they_stand(url: str) -> None:
+    assert "s3cret" not in shown(url)
+    assert "***" in shown(url)
 
 
 async def test_a_store_whose_content_is_refused_is_closed_again() -> None:

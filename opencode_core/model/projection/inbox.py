@@ -22,10 +22,16 @@ def admitted(draft: Draft, event: events.PromptAdmitted, sequence: int) -> None:
     """The prompt is pending, and its id is taken."""
     session_key(draft, event.session)
     place = draft.read(MESSAGE_PLACES, (event.message,))
-    if place is not None or len(event.parts) != event.prompt.pieces:
+    if place is not None:
         raise PromptConflictError(
-            f"The prompt id '{event.message}' is already used, or its parts do not fit.",
+            f"The prompt id '{event.message}' is already used.",
             "Make a new id for another prompt.",
+            session=event.session,
+        )
+    if len(event.parts) != event.prompt.pieces:
+        raise LifecycleConflictError(
+            f"The prompt '{event.message}' becomes {event.prompt.pieces} parts, but has ids for {len(event.parts)}.",
+            "Give 'parts' one new id for the text and for each file, agent and subtask.",
             session=event.session,
         )
     row = AdmittedPrompt(

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import attrs
 
+from opencode_core.errors import IllegalTransitionError
 from opencode_core.model.event import conversation as events
 from opencode_core.model.message import AssistantMessage, MessageTime, WorkingPath
 from opencode_core.model.part import StepFinishPart, StepStartPart
@@ -61,7 +62,7 @@ def step_started(draft: Draft, event: events.StepStarted, sequence: int) -> None
 
 def step_ended(draft: Draft, event: events.StepEnded, sequence: int) -> None:
     """The message is complete, with what it cost."""
-    message = read_message(draft, event.session, event.message, AssistantMessage)
+    message = _unfinished(draft, event)
     part = StepFinishPart(
         id=event.part,
         session=event.session,
@@ -89,7 +90,7 @@ def step_ended(draft: Draft, event: events.StepEnded, sequence: int) -> None:
 
 def step_failed(draft: Draft, event: events.StepFailed, _sequence: int) -> None:
     """The message is complete, with why it broke off."""
-    message = read_message(draft, event.session, event.message, AssistantMessage)
+    message = _unfinished(draft, event)
     write_message(
         draft,
         attrs.evolve(
@@ -102,6 +103,15 @@ def step_failed(draft: Draft, event: events.StepFailed, _sequence: int) -> None:
         ),
     )
     _close(draft, event.session, event.message)
+
+
+def _unfinished(draft: Draft, event: events.StepEnded | events.StepFailed) -> AssistantMessage:
+    message = read_message(draft, event.session, event.message, AssistantMessage)
+    if message.finish is not None:
+        raise IllegalTransitionError(
+            f"The step of the message '{event.message}' is over already.", "End each step once.", session=event.session
+        )
+    return message
 
 
 def _turn(draft: Draft, session: str, turn: str, state: str) -> None:

@@ -77,7 +77,7 @@ def test_a_prompt_id_is_taken_before_and_after_its_promotion() -> None:
 @pytest.mark.parametrize("parts", [(), ("prt_1", "prt_2")])
 def test_a_prompt_names_as_many_parts_as_it_becomes(parts: tuple[str, ...]) -> None:
     told = conversation()
-    with pytest.raises(PromptConflictError, match="its parts do not fit"):
+    with pytest.raises(LifecycleConflictError, match=f"becomes 1 parts, but has ids for {len(parts)}"):
         told.tell(admitted("msg_a", parts=parts))
 
 
