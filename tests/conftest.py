@@ -3,6 +3,7 @@
 import os
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["pytester", "tests.support.behaviours", "tests.support.postgres"]
 
 # How long examples take to make says how busy the machine is, and nothing about the code.
-_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+_PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("local", **_PATIENT)
 settings.register_profile("ci", derandomize=True, **_PATIENT)
 settings.register_profile("faults", **_PATIENT)
