@@ -22,10 +22,17 @@ import attrs
 
 import plugin_sdk
 from opencode_core import errors, hookspecs
+from opencode_core.model import fault, message, part, prompt
+from opencode_core.model import session as session_values
+from opencode_core.model.context import SnapshotEntry
 from opencode_core.model.event import base, conversation, live, plugin, session
 from opencode_core.model.event.base import EventKind, SessionEvent
 from opencode_core.plugins.relay import MAY_BE_ASYNC
 from opencode_core.ports import storage as ports_storage
+from opencode_core.session.listing import Listing
+from opencode_core.session.store import SessionStore
+from opencode_core.storage.log import Page
+from plugin_sdk import sessions as sdk_sessions
 from plugin_sdk import storage as sdk_storage
 from plugin_sdk import testing
 
@@ -47,6 +54,13 @@ _EVENT_FAMILIES = {
     live: "Live",
     plugin: "Plugins",
     base: "What all of them are",
+}
+_SESSION_FAMILIES = {
+    session_values: "Sessions",
+    message: "Messages",
+    part: "Parts",
+    prompt: "Prompts",
+    fault: "Faults",
 }
 _MODULES_OF_EXAMPLES = ("attrs", "click")
 
@@ -268,8 +282,17 @@ def _storage_page() -> str:
         for name in sorted(sdk_storage.__all__):
             value = getattr(sdk_storage, name)
             if _storage_kind(value) == kind:
-                lines += _member(value, name)
-    lines += ["Errors are in [Errors](errors.md). `JSON`, `Key` and `StorageFactory` are re-exported with them.", ""]
+                lines += _member(value, name, typed=True)
+    lines += [
+        "## Aliases",
+        "",
+        *(f"- `{name}`: {_markdown(_constants(sdk_storage, whole=True)[name])}" for name in ("JSON", "Key")),
+    ]
+    lines += ["", "## Errors", "", "What each one means to whom it is raised at is in [Errors](errors.md).", ""]
+    for name in sorted(sdk_storage.__all__):
+        value = getattr(sdk_storage, name)
+        if inspect.isclass(value) and issubclass(value, BaseException):
+            lines += [f"- `{_constructor(value)}`: {_markdown(_one_line(_parsed(value)[0]))}"]
     return _page(lines)
 
 
@@ -287,6 +310,76 @@ def _storage_kind(value: Any) -> str:
     return "Protocols" if getattr(value, "_is_protocol", False) else "Values"
 
 
+def _sessions_page() -> str:
+    summary, sections = _parsed(SessionStore)
+    lines = [
+        "# The session API",
+        "",
+        _NOTE.format(source="opencode_core/session/store.py and opencode_core/model"),
+        "",
+        "`await host.sessions()` returns a `SessionStore`; [Sessions](../sessions.md) shows how it is used. The values",
+        "below can be imported from `plugin_sdk.sessions`, events from [`plugin_sdk.events`](events.md).",
+        "",
+        *("## `SessionStore`", "", _markdown(_one_line(summary)), ""),
+        *_fields(SessionStore, _entries(sections["Attributes"])),
+        "",
+    ]
+    for name, function in _public_functions(SessionStore):
+        lines += _operation(name, function)
+    lines += ["## Pages", ""]
+    lines += [*_value(Listing), *_value(Page)]
+    for module, title in _SESSION_FAMILIES.items():
+        lines += [f"## {title}", "", _markdown(_one_line(inspect.getdoc(module) or "")), ""]
+        for kind in _classes_of(module):
+            lines += _value(kind)
+        aliases = [name for name in sdk_sessions.__all__ if name in _assigned_in(module)]
+        for name in aliases:
+            lines += [f"### `{name}`", "", _markdown(_constants(sdk_sessions, whole=True)[name]), ""]
+    lines += ["## Context", "", *_value(SnapshotEntry)]
+    return _page(lines)
+
+
+def _public_functions(kind: type) -> Iterator[tuple[str, FunctionType]]:
+    for name, member in vars(kind).items():
+        if isinstance(member, FunctionType) and not name.startswith("_"):
+            yield name, member
+
+
+def _operation(name: str, function: FunctionType) -> Iterator[str]:
+    summary, sections = _parsed(function)
+    yield from (f"### `{name}`", "", _markdown(_one_line(summary)), "")
+    yield from ("```python", _definition(name, function), "```", "")
+    yield from (f"- `{each}`: {_markdown(text)}" for each, text in _entries(sections.get("Args", "")).items())
+    yield from ("", *_raised(sections), "")
+
+
+def _definition(name: str, function: FunctionType) -> str:
+    """Return how a method is called, one argument a line when it is long."""
+    line = f"{'async ' if inspect.iscoroutinefunction(function) else ''}def {name}({_typed(function, 1)})"
+    end = f"{_returned(function)}: ..."
+    if len(line + end) <= 100:
+        return line + end
+    head, _, _ = line.partition("(")
+    listed = "".join(f"    {argument},\n" for argument in _typed_arguments(function, 1))
+    return f"{head}(\n{listed}){end}"
+
+
+def _raised(sections: Mapping[str, str]) -> Iterator[str]:
+    if entries := _entries(sections.get("Raises", "")):
+        yield from ("Raises:", "", *(f"- `{name}`: {_markdown(text)}" for name, text in entries.items()))
+
+
+def _value(kind: type) -> Iterator[str]:
+    summary, sections = _parsed(kind)
+    yield from (f"### `{kind.__name__}`", "", _markdown(_one_line(summary)), "")
+    yield from (*_fields(kind, _entries(sections.get("Attributes", ""))), "")
+    properties = [(name, member.fget) for name, member in vars(kind).items() if isinstance(member, property)]
+    yield from (
+        f"- `{name}`, a property: {_markdown(_one_line(_parsed(function)[0]))}" for name, function in properties
+    )
+    yield ""
+
+
 def _events_page() -> str:
     lines = [
         "# Events",
@@ -294,7 +387,8 @@ def _events_page() -> str:
         _NOTE.format(source="opencode_core/model/event"),
         "",
         "Every event can be imported from `plugin_sdk.events`. A durable one reaches subscribers and hooks inside a",
-        "`Recorded`, which says whose log it is in, and where.",
+        "`Recorded`, which says whose log it is in, and where. Values such as `Prompt` and `FileDiff` are in",
+        "[The session API](sessions.md), and can be imported from `plugin_sdk.sessions`.",
         "",
     ]
     for module, title in _EVENT_FAMILIES.items():
@@ -326,14 +420,20 @@ def _tested(name: str) -> Iterator[str]:
     yield from _member(getattr(testing, name), name)
 
 
-def _member(value: Any, name: str) -> Iterator[str]:
+def _member(value: Any, name: str, *, typed: bool = False) -> Iterator[str]:
     summary, sections = _parsed(value)
-    call = name if inspect.isclass(value) else f"{name}({_arguments(value, 0)})"
+    arguments = "" if inspect.isclass(value) else _typed(value, 0) if typed else _arguments(value, 0)
+    call = name if inspect.isclass(value) else f"{name}({arguments}){_returned(value) if typed else ''}"
     yield from (f"### `{call}`", "", _markdown(_one_line(summary)), "")
+    if typed and inspect.isclass(value) and not getattr(value, "_is_protocol", False):
+        yield from (f"Made with `{_constructor(value)}`.", "")
     described = _entries(sections.get("Args", "") or sections.get("Attributes", ""))
     yield from (f"- `{each}`: {_markdown(text)}" for each, text in described.items())
     if inspect.isclass(value):
-        yield from _methods(value)
+        yield from ("",) if typed else ()
+        yield from _methods(value, typed=typed)
+    elif typed:
+        yield from ("", *_raised(sections))
     yield ""
 
 
@@ -350,7 +450,7 @@ def _kind(value: Any) -> str:
 def _export(name: str) -> Iterator[str]:
     value = getattr(plugin_sdk, name)
     if not inspect.isclass(value):
-        yield f"- `{name}`: {_markdown(_constants()[name])}"
+        yield f"- `{name}`: {_markdown(_constants(plugin_sdk)[name])}"
         return
     summary, sections = _parsed(value)
     laws = f" *Laws:* {_one_line(sections['Laws'])}" if "Laws" in sections else ""
@@ -372,21 +472,60 @@ def _fields(kind: type, described: Mapping[str, str]) -> Iterator[str]:
         yield from (f"- `{name}`: {_markdown(text)}" for name, text in described.items())
 
 
-def _methods(kind: type) -> Iterator[str]:
+def _methods(kind: type, *, typed: bool = False) -> Iterator[str]:
     for name, member in vars(kind).items():
         function = member.fget if isinstance(member, property) else member
         if isinstance(function, FunctionType) and (not name.startswith("_") or name == "__call__"):
-            arguments = _arguments(function, 1)
-            call = name if isinstance(member, property) else f"{name}({arguments})"
-            if name == "__call__":
-                call = f"({arguments})"
-            yield f"- `{call}`: {_markdown(_one_line(_sentence(_parsed(function)[0])))}"
+            called = "" if name == "__call__" else name
+            call = f"{called}({_arguments(function, 1)})"
+            if typed:
+                call = f"{called}({_typed(function, 1)}){_returned(function)}"
+                call = f"async {call}" if inspect.iscoroutinefunction(function) else call
+            call = name if isinstance(member, property) else call
+            summary, sections = _parsed(function)
+            yield f"- `{call}`: {_markdown(_one_line(_sentence(summary)))}"
+            if typed:
+                yield from _details(sections)
+
+
+def _details(sections: Mapping[str, str]) -> Iterator[str]:
+    for name, text in _entries(sections.get("Args", "")).items():
+        yield f"  - `{name}`: {_markdown(text)}"
+    for name, text in _entries(sections.get("Raises", "")).items():
+        yield f"  - raises `{name}`: {_markdown(text)}"
 
 
 def _arguments(function: Callable[..., Any], skipped: int) -> str:
     signature = inspect.signature(function)
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()][skipped:]
     return str(signature.replace(parameters=parameters, return_annotation=signature.empty))[1:-1]
+
+
+def _constructor(kind: type) -> str:
+    return f"{kind.__name__}({_typed(kind, 0)})"
+
+
+def _typed(function: Callable[..., Any], skipped: int) -> str:
+    return ", ".join(_typed_arguments(function, skipped))
+
+
+def _typed_arguments(function: Callable[..., Any], skipped: int) -> list[str]:
+    """Return the arguments as they stand in the source, with their types."""
+    listed: list[str] = []
+    for each in list(inspect.signature(function).parameters.values())[skipped:]:
+        if each.kind is each.KEYWORD_ONLY and "*" not in listed:
+            listed.append("*")
+        default = "" if each.default is each.empty else f" = {each.default!r}"
+        listed.append(f"{each.name}: {each.annotation}{default}")
+    return listed
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    returned = str(inspect.signature(function).return_annotation)
+    if inspect.isasyncgenfunction(getattr(function, "__wrapped__", None)):
+        # What is written at the generator is not what its decorator makes of it.
+        returned = f"AbstractAsyncContextManager[{returned.removeprefix('AsyncIterator[')}"
+    return f" -> {returned}"
 
 
 def _declared(kind: type, name: str) -> str:
@@ -403,17 +542,22 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 @functools.cache
-def _constants() -> dict[str, str]:
-    """Return what is said of each constant that the SDK may export: the text below it, or else what is assigned."""
+def _constants(exporter: Any, *, whole: bool = False) -> dict[str, str]:
+    """Return what is said of each constant that a module may export: the text below it, or else what is assigned.
+
+    Both, where the whole is asked for.
+    """
     said: dict[str, str] = {}
-    for module in _modules_imported_by(plugin_sdk):
+    for module in _modules_imported_by(exporter):
         body = ast.parse(inspect.getsource(module)).body
         for node, following in zip(body, [*body[1:], None], strict=True):
             for name in _assigned(node):
+                stands_for = f"Stands for `{_PRIVATE.sub('', _assigned_source(node))}`."
                 if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
                     said[name] = _one_line(inspect.cleandoc(str(following.value.value)))
+                    said[name] += f" {stands_for}" if whole else ""
                 else:
-                    said[name] = f"Stands for `{_PRIVATE.sub('', _assigned_source(node))}`."
+                    said[name] = stands_for
     return said
 
 
@@ -421,6 +565,10 @@ def _modules_imported_by(module: Any) -> Iterator[Any]:
     # Also those that only a type checker sees: names are loaded when they are first used.
     names = re.findall(r"^ *from (opencode_core\.[\w.]+) import", inspect.getsource(module), re.MULTILINE)
     yield from map(importlib.import_module, dict.fromkeys(names))
+
+
+def _assigned_in(module: Any) -> set[str]:
+    return set().union(*(_assigned(node) for node in ast.parse(inspect.getsource(module)).body))
 
 
 def _assigned(node: ast.stmt) -> set[str]:
@@ -469,7 +617,7 @@ def _assigned_source(node: ast.stmt) -> str:
 
 def _page(lines: list[str]) -> str:
     text = "\n".join(line.rstrip() for line in lines).strip()
-    return re.sub(r"\n{3,}(?=[#*-])", "\n\n", text) + "\n"
+    return re.sub(r"\n{3,}(?=[#*-]|Raises:)", "\n\n", text) + "\n"
 
 
 def _markdown(text: str) -> str:
@@ -498,6 +646,7 @@ _PAGES: dict[str, Callable[[], str]] = {
     "hooks": _hooks_page,
     "sdk": _sdk_page,
     "storage": _storage_page,
+    "sessions": _sessions_page,
     "events": _events_page,
     "errors": _errors_page,
 }

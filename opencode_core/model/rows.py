@@ -22,7 +22,7 @@ DIFFS: Final = "session_diff"  # (session,): how the files changed
 SHARES: Final = "share"  # (session,): what is needed to unshare it
 
 SESSION_PLACES: Final = "session_place"  # (session,): its project, and when it was created
-SESSION_LISTS: Final = "session_list"  # (list, whose, created, session): every list that the session is in
+SESSION_LISTS: Final = "session_list"  # (list, whose, minus created, session): every list that the session is in
 MESSAGE_PLACES: Final = "message_place"  # (message,): its session, and its sequence or that of its admission
 MESSAGE_ORDER: Final = "message_order"  # (session, sequence): the message's id and role
 SYSTEM_ORDER: Final = "system_order"  # (session, sequence): the id of a Mid-Conversation System Message
@@ -166,7 +166,8 @@ def list_keys(session: str, project: str, directory: str, parent: str | None, cr
     lists = [("all", ""), ("project", project), ("directory", digest(directory))]
     if parent is not None:
         lists.append(("parent", parent))
-    return [(name, whose, created, session) for name, whose in lists]
+    # The newest comes first: so do ids of sessions, which tell apart those of one millisecond.
+    return [(name, whose, -created, session) for name, whose in lists]
 
 
 def digest(text: str) -> str:

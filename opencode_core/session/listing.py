@@ -64,8 +64,8 @@ def list_sessions(
         place = cast("Mapping[str, Any] | None", rows.get(SESSION_PLACES, (at.anchor,)))
         if place is None:
             return Listing(items=())
-        after = (*which.prefix, place["created"], at.anchor)
-    found = _sessions(rows, which, after, limit + 1, at.reverse == (at.direction == "next"), archived)
+        after = (*which.prefix, -place["created"], at.anchor)
+    found = _sessions(rows, which, after, limit + 1, at.reverse != (at.direction == "next"), archived)
     return _listing(found, [session.id for session in found], limit, at)
 
 

@@ -137,7 +137,7 @@ class SessionStore:
     async def children(
         self, parent: str, *, limit: int = SESSIONS_PER_PAGE, cursor: str | None = None
     ) -> Listing[Session]:
-        """Returns a page of the sessions that were forked from or started by another, the newest first.
+        """Returns a page of the sessions that another one started, the newest first.
 
         Raises:
             ValueError: The limit is not positive.
@@ -356,6 +356,7 @@ class SessionStore:
 
         Raises:
             SessionNotFoundError: There is no such session.
+            LogRemovedError: The session was removed; from the iterator.
             LogError: An event cannot be read; from the iterator.
         """
         await self.get(session)

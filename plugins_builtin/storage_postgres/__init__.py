@@ -10,8 +10,8 @@ opencode_plugin = PluginManifest(description="Keeps sessions in a PostgreSQL dat
 
 @hookimpl
 def opencode_storage_backends() -> dict[str, StorageFactory]:
-    """Offers ``postgresql:``."""
-    return {"postgresql": open_store}
+    """Offers ``postgresql:``, and ``postgres:``, as many providers of databases spell it."""
+    return {"postgresql": open_store, "postgres": open_store}
 
 
 async def open_store(url: str, *, create: bool = True, migrate: bool = True) -> Storage:

@@ -16,10 +16,13 @@ _OWN = {"schema": "opencode", "pool": "8", "timeout": "10"}
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _DEFAULTS: Mapping[str, str | int] = {
     "application_name": "opencode-core",
-    # A server that vanished without a word is noticed after about a minute.
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
+    # A machine that vanished without a word is noticed after about half a minute: by the keepalives while an answer is
+    # awaited, by the other while something is sent (on Linux; elsewhere only when the system itself gives up). Not so a
+    # server process that hangs, because its machine still confirms everything.
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
     "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
 }
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 

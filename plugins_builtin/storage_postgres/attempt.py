@@ -1,7 +1,8 @@
 """One attempt at a transaction on one connection, in as few round trips as there can be. Tries nothing again.
 
 The first reading takes the begin with it, and the commit travels with the writes. What a transaction of the server is
-called is known before its commit is sent, so that its fate can be asked for when the connection is lost.
+called is known before its commit is sent, and the commit leaves a mark, so that its fate can be asked for when the
+connection is lost.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from plugin_sdk.storage import StorageError
 from plugins_builtin.storage_postgres.address import Address
 from plugins_builtin.storage_postgres.connection import Connection, Row
 from plugins_builtin.storage_postgres.faults import connection_lost, is_conflict, is_lost, meaning_of, root_of
+from plugins_builtin.storage_postgres.marker import Mark, Marker
 from plugins_builtin.storage_postgres.statements import (
     BEGIN,
     BEGIN_READ_ONLY,
@@ -41,8 +43,9 @@ class Attempt:
         is_conflict: Whether it collided with another transaction.
         is_lost: Whether the connection is gone.
         has_answered: Whether the server answered anything before that.
-        is_committing: Whether the commit was sent.
+        mark: What the commit leaves, if it was sent; None without writes.
         number: What the server calls the transaction; empty before it is known.
+        begun: When it began, by the server's clock.
     """
 
     _connection: Connection
@@ -53,8 +56,9 @@ class Attempt:
     is_conflict: bool = attrs.field(init=False, default=False)
     is_lost: bool = attrs.field(init=False, default=False)
     has_answered: bool = attrs.field(init=False, default=False)
-    is_committing: bool = attrs.field(init=False, default=False)
+    mark: Mark | None = attrs.field(init=False, default=None)
     number: str = attrs.field(init=False, default="")
+    begun: float = attrs.field(init=False, default=0.0)
 
     def ask(self, statement: bytes, parameters: Sequence[object]) -> list[Row]:
         """Returns the rows.
@@ -75,8 +79,8 @@ class Attempt:
         except psycopg.Error as error:
             raise self._failed(error) from error
 
-    def commit(self, writes: Writes, *, origin: str) -> None:
-        """Sends the writes and makes them durable.
+    def commit(self, writes: Writes, *, origin: str, marker: Marker) -> None:
+        """Sends the writes and makes them durable, with a mark.
 
         Raises:
             StorageError: The attempt failed.
@@ -96,7 +100,9 @@ class Attempt:
                     self._execute(self._statements.delete, deleted)
                 if keys:
                     self._execute(NOTIFY, (self._statements.channel, payload_of(keys, origin=origin)))
-                self.is_committing = True
+                    mark = marker.new_mark()
+                    self._execute(self._statements.mark, (mark.name, mark.token))
+                    self.mark = mark
                 self._execute(COMMIT)
         except psycopg.Error as error:
             raise self._failed(error) from error
@@ -119,7 +125,7 @@ class Attempt:
     def _begun(self, number: psycopg.Cursor[Row] | None) -> None:
         self.has_answered = True
         if number is not None:
-            [(self.number,)] = number.fetchall()
+            [(self.number, self.begun)] = number.fetchall()
 
     def _execute(self, statement: bytes, parameters: Sequence[object] = ()) -> psycopg.Cursor[Row]:
         return self._connection.execute(statement, parameters, prepare=True, binary=True)

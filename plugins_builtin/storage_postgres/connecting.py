@@ -8,6 +8,7 @@ from plugin_sdk.storage import StorageVersionError
 from plugins_builtin.storage_postgres.address import Address
 from plugins_builtin.storage_postgres.connection import Connection
 from plugins_builtin.storage_postgres.faults import meaning_of, not_connected
+from plugins_builtin.storage_postgres.patience import at_most
 from plugins_builtin.storage_postgres.statements import SETTINGS, Statements
 
 
@@ -15,6 +16,8 @@ def dial(address: Address) -> Connection:
     """Returns a new connection.
 
     Raises:
+        StorageUrlError: The URL has a wrong option.
+        StorageMissingError: There is no such database.
         StorageUnavailableError: There is none to be had.
     """
     try:
@@ -22,7 +25,8 @@ def dial(address: Address) -> Connection:
     except psycopg.Error as error:
         raise not_connected(error, address) from None
     try:
-        connection.execute(SETTINGS)
+        with at_most(connection, address.timeout):
+            connection.execute(SETTINGS)
     except psycopg.Error as error:
         connection.close()
         raise meaning_of(error, address) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import pq
 
@@ -11,8 +13,10 @@ from plugin_sdk.storage import (
     StorageDamagedError,
     StorageError,
     StorageFullError,
+    StorageMissingError,
     StorageReadOnlyError,
     StorageUnavailableError,
+    StorageUrlError,
 )
 from plugins_builtin.storage_postgres.address import Address
 from plugins_builtin.storage_postgres.connection import Connection
@@ -20,6 +24,10 @@ from plugins_builtin.storage_postgres.connection import Connection
 # A unique violation is one too: two transactions inserted the same key, and one of them could not see the other.
 _CONFLICTS = frozenset({"40001", "40P01", "23505"})
 _ENDED_BY_SERVER = frozenset({"25P03", "57P01", "57P02", "57P03", "57P04", "57P05"})
+_NO_DATABASE = re.compile(r'FATAL: +database "([^"]+)" does not exist')
+_WRONG_OPTION = re.compile(
+    r'invalid (integer value "[^"]*" for connection option "\w+"|\w+ value: ".*"|port number: ".*")'
+)
 _CHECK = "Run 'opencode-core storage check'."
 
 
@@ -40,12 +48,31 @@ def is_lost(error: psycopg.Error, connection: Connection) -> bool:
     return connection.closed or connection.pgconn.status == pq.ConnStatus.BAD or error.sqlstate in _ENDED_BY_SERVER
 
 
-def not_connected(error: psycopg.Error, address: Address) -> StorageUnavailableError:
-    """Returns why there is no connection."""
-    said = " ".join(address.scrubbed(str(error)).split()) or type(error).__name__
+def not_connected(error: psycopg.Error, address: Address) -> StorageError:
+    """Returns why there is no connection.
+
+    A connection that failed has no SQLSTATE, only a text; one that is not understood is passed on as it is.
+    """
+    text = str(error)
+    said = " ".join(address.scrubbed(text).split()) or type(error).__name__
+    if missing := _NO_DATABASE.search(text):
+        return StorageMissingError(
+            f"There is no database '{missing[1]}' on the PostgreSQL server of '{address.url}'.",
+            f"Create it with 'createdb {missing[1]}', or name another one in the URL.",
+        )
+    if isinstance(error, psycopg.ProgrammingError) or _WRONG_OPTION.search(text):
+        return StorageUrlError(
+            f"The storage URL '{address.url}' has an option that PostgreSQL does not accept: {_ended(said)}",
+            "Correct it.",
+        )
+    if "FATAL: " in text:
+        return StorageUnavailableError(
+            f"The PostgreSQL server of '{address.url}' refused the connection: {_ended(said)}",
+            "See that the URL names the right database, user and password, and that the server lets them in.",
+        )
     return StorageUnavailableError(
-        f"The PostgreSQL server of '{address.url}' cannot be reached: {said.rstrip('.')}.",
-        "See that it runs, and that the URL names the right host, port, database, user and password.",
+        f"The PostgreSQL server of '{address.url}' cannot be reached: {_ended(said)}",
+        "See that it runs, and that the URL names the right host and port.",
     )
 
 
@@ -78,15 +105,21 @@ def meaning_of(error: psycopg.Error, address: Address) -> StorageError:
         )
     if state == "42501":
         return StorageReadOnlyError(
-            f"The user of '{address.url}' may not do that: {said}.", f"Grant it all on the schema '{address.schema}'."
+            f"The user of '{address.url}' may not do that: {_ended(said)}",
+            f"Grant it all on the schema '{address.schema}'.",
         )
     if state in ("55P03", "57014"):
         return StorageBusyError(f"Somebody else held a lock in '{address.url}' for too long.", "Try again later.")
     if state in ("XX001", "XX002"):
-        return StorageDamagedError(f"The database of '{address.url}' is damaged: {said}.", _CHECK)
+        return StorageDamagedError(f"The database of '{address.url}' is damaged: {_ended(said)}", _CHECK)
     if state in ("3F000", "42P01", "42703"):
-        return StorageDamagedError(f"A table of the store '{address.url}' is gone or changed: {said}.", _CHECK)
+        return StorageDamagedError(f"A table of the store '{address.url}' is gone or changed: {_ended(said)}", _CHECK)
     if not state or state[:2] in ("08", "28", "3D") or state in _ENDED_BY_SERVER | {"53300"}:
         return not_connected(error, address)
     # What the server said may repeat what was stored, so only its kind is shown.
     return StorageError(f"The database of '{address.url}' failed: {type(error).__name__} ({state}).", _CHECK)
+
+
+def _ended(said: str) -> str:
+    """Returns a sentence of somebody else with one sign at its end."""
+    return said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."

@@ -21,6 +21,7 @@ from plugins_builtin.storage_postgres.address import Address
 from plugins_builtin.storage_postgres.connecting import dial
 from plugins_builtin.storage_postgres.connection import Connection
 from plugins_builtin.storage_postgres.faults import meaning_of
+from plugins_builtin.storage_postgres.patience import at_most
 from plugins_builtin.storage_postgres.writes import Write
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
@@ -63,13 +64,16 @@ class Listener:
             raise start.error
 
     def stop(self) -> None:
-        """Returns when the thread and the connection are gone. For another thread than the event loop's."""
+        """Ends the thread and its connection. For another thread than the event loop's.
+
+        A thread that is just connecting to a server which does not answer is not waited for longer than that may take.
+        """
         self._is_stopping = True
         start = self._start
         if start is not None and start.thread is not None:
             with suppress(OSError):  # the thread has just ended by itself
                 start.bell.send(b"!")
-            start.thread.join()
+            start.thread.join(self._address.timeout)
 
     def refuse(self) -> None:
         """Keeps a new thread from starting. For the event loop's own thread."""
@@ -101,7 +105,8 @@ class Listener:
     def _listen(self) -> Connection:
         connection = dial(self._address)
         try:
-            connection.execute(f"LISTEN {self._channel}".encode())
+            with at_most(connection, self._address.timeout):
+                connection.execute(f"LISTEN {self._channel}".encode())
         except psycopg.Error as error:
             connection.close()
             raise meaning_of(error, self._address) from error

@@ -14,6 +14,7 @@ from plugins_builtin.storage_postgres.connection import Connection
 from plugins_builtin.storage_postgres.jobs import Errand, Jobs, started_views
 from plugins_builtin.storage_postgres.layout import MIGRATIONS, Migration, prepare
 from plugins_builtin.storage_postgres.listener import Listener
+from plugins_builtin.storage_postgres.marker import Marker, sweep
 from plugins_builtin.storage_postgres.pool import Pool
 from plugins_builtin.storage_postgres.running import Runner
 from plugins_builtin.storage_postgres.statements import Statements, statements_for
@@ -47,6 +48,7 @@ async def open_store(
         try:
             older = prepare(connection, address, statements, create=create, migrate=migrate, migrations=migrations)
             join(connection, address, statements, layout=layout)
+            sweep(connection, statements)
         except BaseException:
             connection.close()
             raise
@@ -72,12 +74,14 @@ def _assembled(
 
     pool = Pool(partial(dial_and_join, address, statements, layout=layout))
     pool.give_back(connection)
-    runner = Runner(address, statements, pool, origin)
+    marker = Marker(address, statements, origin)
+    runner = Runner(address, statements, pool, origin, marker)
     return PostgresStorage(
         loop=loop,
         wakes=wakes,
         jobs=Jobs(runner, loop, announce, started_views(address.pool - 1)),
         pool=pool,
+        marker=marker,
         listener=Listener(address, statements.channel, origin, loop, announce),
         check=partial(check_store, pool, address, statements),
         facts=partial(facts_of, pool, address, statements, layout=layout, migrated_from=migrated_from),

@@ -29,6 +29,11 @@ class Pool:
                 return self._idle.pop(), True
         return self._dial(), False
 
+    def take_idle(self) -> Connection | None:
+        """Returns a connection that is there already, if there is one."""
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
     def give_back(self, connection: Connection) -> None:
         """Keeps a connection that is still good."""
         with self._lock:

@@ -13,11 +13,11 @@ import psycopg
 from plugin_sdk.storage import StorageConflictError, StorageError
 from plugins_builtin.storage_postgres.address import Address
 from plugins_builtin.storage_postgres.attempt import Attempt
-from plugins_builtin.storage_postgres.connecting import dial
 from plugins_builtin.storage_postgres.connection import Connection
 from plugins_builtin.storage_postgres.faults import connection_lost, is_lost, meaning_of
+from plugins_builtin.storage_postgres.marker import Marker
 from plugins_builtin.storage_postgres.pool import Pool
-from plugins_builtin.storage_postgres.statements import FATE, LOCK, UNLOCK, Statements
+from plugins_builtin.storage_postgres.statements import LOCK, UNLOCK, Statements
 from plugins_builtin.storage_postgres.transaction import PostgresReadTransaction, PostgresTransaction
 from plugins_builtin.storage_postgres.writes import Write, Writes
 
@@ -49,6 +49,7 @@ class Runner:
     _statements: Statements
     _pool: Pool
     origin: str
+    _marker: Marker
     _turns_until: float = attrs.field(init=False, default=0.0)
 
     def run(self, works: Sequence[Work], *, read_only: bool = False) -> tuple[list[Result], list[Write]]:
@@ -98,29 +99,14 @@ class Runner:
 
     def _commit(self, attempt: Attempt, writes: Writes) -> None:
         try:
-            attempt.commit(writes, origin=self.origin)
+            attempt.commit(writes, origin=self.origin, marker=self._marker)
         except StorageError:
-            if not (attempt.is_lost and attempt.is_committing and attempt.number):
+            if not attempt.is_lost or attempt.mark is None:
                 raise
-            fate = self._fate_of(attempt.number)
+            fate = self._marker.fate_of(attempt.mark, number=attempt.number, begun=attempt.begun)
             if fate != "committed":
                 attempt.failure = connection_lost(self._address, outcome_unknown=fate != "aborted")
                 raise attempt.failure from None
-
-    def _fate_of(self, number: str) -> str:
-        """Asks on a new connection what became of a transaction, until the server has made up its mind."""
-        deadline = time.monotonic() + self._address.timeout
-        fate = "in progress"
-        while fate == "in progress" and time.monotonic() < deadline:
-            try:
-                with dial(self._address) as connection:
-                    [(answer,)] = connection.execute(FATE, (number,)).fetchall()
-                    fate = answer or "forgotten"
-            except (StorageError, psycopg.Error):
-                pass  # the server may be restarting
-            if fate == "in progress":
-                time.sleep(0.05)
-        return fate
 
     def _take_turn(self, connection: Connection, attempt: Attempt) -> None:
         # Before the transaction begins: its snapshot must not be older than the turn.

@@ -14,8 +14,9 @@ BEGIN = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_READ_ONLY = b"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
-NUMBER = b"SELECT pg_current_xact_id()::text"
-FATE = b"SELECT pg_xact_status(%s::text::xid8)"
+NUMBER = b"SELECT pg_current_xact_id()::text, extract(epoch FROM now())::float8"
+# A standby knows nothing for sure; it may be about to become the primary server.
+STATUS = b"SELECT CASE WHEN pg_is_in_recovery() THEN 'in progress' ELSE pg_xact_status(%s::text::xid8) END"
 NOTIFY = b"SELECT pg_notify(%s, %s)"
 LOCK = b"SELECT pg_advisory_lock(%s)"
 UNLOCK = b"SELECT pg_advisory_unlock(%s)"
@@ -27,6 +28,7 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET plan_cache_mode = force_generic_plan;
 SET lock_timeout = '30s';
+SET default_transaction_isolation = 'read committed';
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 
@@ -56,6 +58,10 @@ class Statements:
     page: bytes
     size: bytes
     layout: bytes
+    mark: bytes
+    marked: bytes
+    unmark: bytes
+    sweep: bytes
 
 
 def statements_for(schema: str) -> Statements:
@@ -81,7 +87,21 @@ def statements_for(schema: str) -> Statements:
             ORDER BY collection, key LIMIT %s""".encode(),
         size=f"SELECT pg_total_relation_size('{documents}') + pg_total_relation_size('{store}')".encode(),
         layout=f"SELECT value FROM {store} WHERE name = 'layout'".encode(),
+        # An update would read, and so collide with whoever adds a row beside it; this does not.
+        mark=f"""INSERT INTO {store} (name, value) VALUES (%s::text, {_moment("now()")} || ' ' || %s::text)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value""".encode(),
+        marked=f"""SELECT (SELECT value FROM {store} WHERE name = %s::text),
+            to_timestamp(%s::float8) < now() - interval '12 hours'""".encode(),
+        unmark=f"DELETE FROM {store} WHERE starts_with(name, %s::text)".encode(),
+        sweep=f"""DELETE FROM {store} WHERE name IN (
+            SELECT name FROM {store} WHERE starts_with(name, 'commit:')
+            AND value COLLATE "C" < {_moment("now() - interval '1 day'")} FOR UPDATE SKIP LOCKED)""".encode(),
     )
+
+
+def _moment(time: str) -> str:
+    """Returns what makes a text of a time, so that the texts of two times compare as they do."""
+    return f"to_char(({time}) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')"
 
 
 def _tables(documents: str) -> bytes:

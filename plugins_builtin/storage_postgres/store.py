@@ -20,6 +20,7 @@ from plugin_sdk.storage import (
 )
 from plugins_builtin.storage_postgres.jobs import Errand, Jobs
 from plugins_builtin.storage_postgres.listener import Listener
+from plugins_builtin.storage_postgres.marker import Marker
 from plugins_builtin.storage_postgres.pool import Pool
 
 R = TypeVar("R")
@@ -33,6 +34,7 @@ class PostgresStorage:
     _wakes: Wakes
     _jobs: Jobs
     _pool: Pool
+    _marker: Marker
     _listener: Listener
     _check: Callable[[], Sequence[str]]
     _facts: Callable[[], StorageFacts]
@@ -80,6 +82,10 @@ class PostgresStorage:
     def _finish(self) -> None:
         self._listener.stop()
         self._jobs.finish()
+        connection = self._pool.take_idle()
+        if connection is not None:
+            self._marker.remove(connection)
+            connection.close()
         self._pool.empty()
 
     async def _admit(self) -> None:

@@ -99,7 +99,7 @@ def test_a_wrong_url_is_two_lines_without_its_secrets(command: str, capsys: pyte
     assert main(["storage", command, "redis://me:hunter2@there/x"]) == 1
     captured = capsys.readouterr()
     assert captured.err.splitlines()[0] == "Error: No plugin offers the storage scheme 'redis'."
-    assert "'jsonfiles:', 'memory:', 'postgresql:', 'sqlite:'" in captured.err
+    assert "'jsonfiles:', 'memory:', 'postgres:', 'postgresql:', 'sqlite:'" in captured.err
     assert "hunter2" not in captured.err + captured.out
     assert main(["storage", command, "x.db"]) == 1
     assert "'sqlite:x.db'" in capsys.readouterr().err

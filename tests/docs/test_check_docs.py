@@ -161,6 +161,7 @@ def test_a_generated_page_that_is_stale_is_found_with_the_command_that_mends_it(
         "docs/reference/events.md",
         "docs/reference/hooks.md",
         "docs/reference/sdk.md",
+        "docs/reference/sessions.md",
         "docs/reference/storage.md",
     ]
     assert all("run `make docs`" in each for each in found)

@@ -1,13 +1,18 @@
 """The generated pages say what the code says, and every example of a hook is a plugin that loads."""
 
+import re
 import types
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
+import plugin_sdk
 from docs import generate
 from opencode_core import Host, errors
-from plugin_sdk import HOOK_API
+from plugin_sdk import HOOK_API, events, sessions, storage
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = generate.hooks()
@@ -68,6 +73,34 @@ def test_the_tree_of_errors_shows_every_error_below_its_parent() -> None:
     assert set(errors.__all__) == {*real, "Place"}
 
 
+@pytest.mark.parametrize(
+    ("exporter", "families"),
+    [(events, generate._EVENT_FAMILIES), (sessions, generate._SESSION_FAMILIES)],
+    ids=["events", "sessions"],
+)
+def test_what_a_page_says_can_be_imported_can_be(exporter: Any, families: dict[Any, str]) -> None:
+    shown = {each.__name__ for module in families for each in generate._classes_of(module)}
+    assert shown <= set(exporter.__all__)
+    assert all(hasattr(exporter, name) for name in exporter.__all__)
+
+
+def test_every_type_that_a_field_names_can_be_imported_by_an_author() -> None:
+    known = {*plugin_sdk.__all__, *events.__all__, *sessions.__all__}
+    families = [*generate._EVENT_FAMILIES, *generate._SESSION_FAMILIES]
+    named = {name for module in families for each in generate._classes_of(module) for name in _types_named(each)}
+    assert named - known <= {"Decimal", "Literal", "Mapping", "None"}
+
+
+def test_the_pages_show_the_types_of_arguments_and_what_a_call_returns() -> None:
+    page = generate._storage_page()
+    assert "`async transact(work: Callable[[Transaction], R]) -> R`" in page
+    assert "`StorageVersionError(problem: str, remedy: str = '', *, found: int, known: int)`" in page
+    assert "`waiting(table: str, prefix: Key = ()) -> AbstractAsyncContextManager[AsyncIterator[None]]`" in page
+    assert "async def get(session: str) -> Session: ..." in generate._sessions_page()
+    for name in storage.__all__:
+        assert f"`{name}" in page, name
+
+
 def test_a_stale_page_is_shown_as_a_difference_with_the_command_that_mends_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +113,13 @@ def test_a_stale_page_is_shown_as_a_difference_with_the_command_that_mends_it(
     said = capsys.readouterr().out
     assert "-# Hoks\n+# Hooks\n" in said
     assert "make docs" in said
+
+
+def _types_named(kind: type) -> Iterator[str]:
+    for field in attrs.fields(kind) if attrs.has(kind) else ():
+        if not field.name.startswith("_"):
+            without_texts = re.sub(r"'[^']*'|\"[^\"]*\"", "", generate._declared(kind, field.name))
+            yield from re.findall(r"\b[A-Z]\w+", without_texts)
 
 
 def _tree(drawing: str) -> dict[str, str]:

@@ -303,4 +303,4 @@ def test_a_host_says_who_opens_stores() -> None:
         async with Host.open(config={}) as host:
             return sorted(host.storage_backends())
 
-    assert anyio.run(main) == ["jsonfiles", "memory", "postgresql", "sqlite"]
+    assert anyio.run(main) == ["jsonfiles", "memory", "postgres", "postgresql", "sqlite"]

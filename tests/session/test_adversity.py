@@ -13,6 +13,7 @@ from opencode_core.errors import (
     ForeignAggregateError,
     IllegalTransitionError,
     InvalidEventError,
+    LifecycleConflictError,
     LogRemovedError,
     MessageDecodeError,
     SessionError,
@@ -192,3 +193,11 @@ async def test_a_session_is_not_its_own_parent_and_a_circle_can_be_removed(sessi
     await sessions.create(id="ses_b", parent="ses_a", **HERE)
     await sessions.remove("ses_a")
     assert await every_row(sessions) == {}
+
+
+async def test_a_first_generation_session_is_not_continued_without_its_log(sessions: SessionStore):
+    await write(sessions, first_generation("ses_old"))
+    before = await every_row(sessions)
+    with pytest.raises(LifecycleConflictError, match=r"would begin with 'session\.titled'"):
+        await sessions.log.append(SessionTitled(session="ses_old", at=1, title="New"))
+    assert await every_row(sessions) == before

@@ -13,6 +13,7 @@ from opencode_core.errors import (
     SessionError,
     SessionNotFoundError,
 )
+from opencode_core.ids import Ids
 from opencode_core.model.event.base import Recorded
 from opencode_core.model.event.conversation import StepStarted, SyntheticAdded, TextEnded, TextStarted, ToolCalled
 from opencode_core.model.event.live import SessionDeleted
@@ -261,6 +262,12 @@ async def test_lists_are_newest_first_in_pages_that_go_both_ways(sessions: Sessi
     assert (await sessions.list(cursor="nonsense")).items == ()
     with pytest.raises(ValueError, match="positive"):
         await sessions.list(limit=0)
+
+
+async def test_sessions_of_one_moment_are_newest_first_too(sessions: SessionStore):
+    same = attrs.evolve(sessions, ids=Ids(milliseconds=lambda: 5), now=lambda: 5)
+    made = [await same.create(**HERE) for _ in range(3)]
+    assert [each.id for each in (await same.list()).items] == [each.id for each in reversed(made)]
 
 
 @pytest.mark.behaviour("V1-02")

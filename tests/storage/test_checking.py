@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from opencode_core.ids import Ids
 from opencode_core.model.event.conversation import TextGrew
-from opencode_core.model.event.session import SessionTitled
 from opencode_core.ports.storage import Transaction
 from opencode_core.storage.checking import check
 from opencode_core.storage.comparing import MOST
@@ -65,6 +65,12 @@ def _another_place(rows: Transaction) -> None:
     document: Any = rows.get("event", ("ses_1", 1))
     rows.put("event", ("ses_1", 0), {**cast("dict[str, Any]", rows.get("event", ("ses_1", 0))), "id": document["id"]})
 
+
+ROW: dict[str, Any] = {
+    "id": Ids(milliseconds=lambda: 1).placed("ses_old0000", 0),
+    "type": "session.titled/1",
+    "data": {"at": 5, "title": "x"},
+}
 
 WRONG: dict[str, tuple[Callable[[Transaction], None], str, str]] = {
     "a gap": (_gone("event", "ses_1", 3), "log", "ses_1: The log has a gap before 4."),
@@ -236,5 +242,5 @@ async def test_a_session_that_is_older_than_its_log_is_no_fault() -> None:
         await put(storage, {**first_generation(2), ("session_diff", ("ses_old0000",)): []})
         await prepare(storage)
         assert (await check(storage)).findings == []
-        await a_log(storage).append(SessionTitled(session="ses_old0000", at=5, title="x"))
+        await put(storage, {("event", ("ses_old0000", 0)): ROW, ("head", ("ses_old0000",)): {"sequence": 0}})
         assert (await check(storage)).findings == []

@@ -16,6 +16,7 @@ class Proxy:
         word: What cuts the wire.
         passes_word: Whether the server still gets to hear it; then the wire is cut when it answers with the same word.
         is_final: Whether no new connection is accepted afterwards.
+        is_silent: Whether the wire stays, and nothing passes any more.
         is_cut: Whether that has happened.
     """
 
@@ -24,6 +25,7 @@ class Proxy:
     word: bytes = b"\0never\0"
     passes_word: bool = True
     is_final: bool = False
+    is_silent: bool = False
     is_cut: bool = False
     _open: list[socket.socket] = attrs.field(init=False, factory=list)
 
@@ -51,6 +53,9 @@ class Proxy:
                 if self.word in data and not self.is_cut:
                     self.is_cut = True
                     is_mute.set()
+                    if self.is_silent:
+                        while client.recv(65536):
+                            pass
                     if not self.passes_word:
                         break
                 server.sendall(data)

@@ -1,13 +1,23 @@
 """A closed store leaves nothing behind, and lets finish what had begun; who was cancelled in time wrote nothing."""
 
+import os
+import signal
 import threading
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from plugin_sdk.storage import ReadTransaction, StorageClosedError, Transaction
+from plugin_sdk.storage import (
+    ReadTransaction,
+    Storage,
+    StorageClosedError,
+    StorageError,
+    StorageUnavailableError,
+    Transaction,
+)
 from plugins_builtin.storage_postgres.opening import open_store
+from tests.storage_postgres.proxy import proxied
 from tests.storage_postgres.stores import get, named, opened, put
 from tests.support.postgres import PostgresServer
 
@@ -48,6 +58,49 @@ async def test_never_more_connections_than_the_pool_are_open(
                 tasks.start_soon(get, store, (number,))
         [(count,)] = postgres_server.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {ours}")
     assert count <= 3
+
+
+async def test_closing_does_not_wait_for_a_server_process_that_hangs(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    url, ours = named(postgres_url)
+    store = await open_store(f"{url}&timeout=0.2")
+    await put(store, ("a",), 1)
+    pids = [pid for (pid,) in postgres_server.execute(f"SELECT pid FROM pg_stat_activity WHERE {ours}")]
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        await store.aclose()  # if it waits, the test runs out of time
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_closing_does_not_wait_for_a_listener_that_gets_no_answer(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    before = our_threads()
+    with proxied(postgres_server.port) as proxy:
+        url = postgres_url.replace(str(postgres_server.port), str(proxy.port))
+        store = await open_store(f"{url}&timeout=0.2")
+        proxy.word, proxy.is_silent = b"LISTEN", True
+        with pytest.raises(StorageUnavailableError):
+            async with store.changes("things"):
+                pass
+        proxy.is_cut = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(expect_no_changes, store)
+            await anyio.wait_all_tasks_blocked()
+            await store.aclose()
+        for thread in our_threads() - before:
+            await anyio.to_thread.run_sync(thread.join)  # it ends by itself
+
+
+async def expect_no_changes(store: Storage) -> None:
+    """Wait for changes in vain."""
+    with pytest.raises(StorageError):
+        async with store.changes("things"):
+            pass
 
 
 async def test_closing_waits_for_what_had_begun_and_refuses_the_rest(postgres_url: str) -> None:

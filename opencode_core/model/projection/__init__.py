@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import attrs
 
+from opencode_core.errors import LifecycleConflictError
 from opencode_core.model.event.base import DurableEvent, Recorded
+from opencode_core.model.event.session import SessionCreated, SessionImported
 from opencode_core.model.json import JSON
 from opencode_core.model.projection import context, inbox, messages, parts, reverts, sessions, steps, tools
-from opencode_core.model.rows import Change, Draft, Rows, in_order
+from opencode_core.model.rows import SESSION_PLACES, Change, Draft, Rows, in_order
 from opencode_core.model.storage import Key
 
 __all__ = ["Memory", "fold", "project"]
@@ -31,8 +33,16 @@ def project(draft: Draft, recorded: Recorded) -> None:
         SessionError: The event does not fit what happened before; the draft is then of no use.
     """
     projector = _PROJECTORS.get(type(recorded.event))
-    if projector is not None:
-        projector(draft, recorded.event, recorded.sequence)
+    if projector is None:
+        return
+    is_first = recorded.sequence == 0 and not isinstance(recorded.event, (SessionCreated, SessionImported))
+    if is_first and draft.get(SESSION_PLACES, (recorded.aggregate,)) is not None:
+        raise LifecycleConflictError(
+            f"The log of session '{recorded.aggregate}' would begin with '{recorded.event.kind.type}'.",
+            "It is of the first generation: continue it with 'SessionStore.commit', which gives it a log.",
+            session=recorded.aggregate,
+        )
+    projector(draft, recorded.event, recorded.sequence)
 
 
 def fold(events: Iterable[Recorded], rows: Rows | None = None) -> list[Change]:

@@ -32,10 +32,10 @@ def test_a_new_session_is_as_it_was_created_and_in_every_list() -> None:
     assert (session.agent, session.model, session.permission) == ("plan", MODEL, rules)
     assert (session.time.created, session.time.updated) == (1, 1)
     assert lists(told) == {
-        ("all", "", 1, "ses_1"),
-        ("project", "prj", 1, "ses_1"),
-        ("directory", digest("/w"), 1, "ses_1"),
-        ("parent", "ses_0", 1, "ses_1"),
+        ("all", "", -1, "ses_1"),
+        ("project", "prj", -1, "ses_1"),
+        ("directory", digest("/w"), -1, "ses_1"),
+        ("parent", "ses_0", -1, "ses_1"),
     }
 
 
@@ -66,7 +66,7 @@ def test_an_imported_session_keeps_its_bytes_and_what_is_not_known_survives_chan
     told = Conversation()
     told.tell(event(s.SessionImported, document=IMPORTED))
     assert list(told.rows.get(SESSIONS, ("prj", "ses_1")).items()) == list(IMPORTED.items())  # type: ignore[union-attr]
-    assert ("all", "", 7, "ses_1") in lists(told)
+    assert ("all", "", -7, "ses_1") in lists(told)
     told.tell(event(s.SessionTitled, at=20, title="New"), event(s.SessionMoved, at=30, directory="/v", project="p2"))
     row: Any = told.rows.get(SESSIONS, ("p2", "ses_1"))
     assert (row["zebra"], row["title"], row["time"]["initialized"], row["time"]["updated"]) == ([1], "New", 9, 30)
@@ -193,10 +193,10 @@ def test_a_moved_session_leaves_its_old_project_and_lists_and_its_epoch() -> Non
     assert [key for key, _ in told.rows.scan(SESSIONS)] == [("other", "ses_1")]
     assert told.rows.get(SESSION_PLACES, ("ses_1",)) == {"project": "other", "created": 1}
     assert lists(told) == {
-        ("all", "", 1, "ses_1"),
-        ("project", "other", 1, "ses_1"),
-        ("directory", digest("/v"), 1, "ses_1"),
-        ("parent", "ses_0", 1, "ses_1"),
+        ("all", "", -1, "ses_1"),
+        ("project", "other", -1, "ses_1"),
+        ("directory", digest("/v"), -1, "ses_1"),
+        ("parent", "ses_0", -1, "ses_1"),
     }
     assert told.below(EPOCHS, "ses_1") == told.below(SNAPSHOTS, "ses_1") == []
     assert told.order == ["msg_a"]
@@ -206,4 +206,4 @@ def test_a_session_may_move_within_its_project() -> None:
     told = conversation()
     told.tell(event(s.SessionMoved, directory="/v", project="prj"))
     assert (told.session.directory, told.session.project) == ("/v", "prj")
-    assert ("directory", digest("/w"), 1, "ses_1") not in lists(told)
+    assert ("directory", digest("/w"), -1, "ses_1") not in lists(told)
