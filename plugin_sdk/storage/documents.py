@@ -90,10 +90,10 @@ def _check_names(value: Any) -> None:
 
 
 def _check_depth(document: Any) -> None:
-    level, depth = [document], 0
+    level, depth = [document] if type(document) not in _LEAVES else [], 0
     while level:
         depth += 1
-        if depth > DEEPEST + 1:
+        if depth > DEEPEST:
             raise ValueError(f"more than {DEEPEST} lists and mappings stand inside each other")
         inside = (each.values() if isinstance(each, Mapping) else each for each in level)
         level = [one for each in inside for one in each if type(one) not in _LEAVES and not isinstance(one, str)]

@@ -8,9 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from plugin_sdk.storage import Key, decode_key, encode_key
-from plugins_builtin.storage_jsonfiles.names import path_of_key
-
-VERSION_FILE = "migration"
+from plugins_builtin.storage_jsonfiles.names import VERSION_FILE, path_of_key
 
 Overlay: TypeAlias = "dict[str, dict[bytes, Change]]"
 """Changes that are not in the files yet, by table and encoded key."""

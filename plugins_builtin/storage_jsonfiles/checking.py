@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 from plugin_sdk.storage import StorageError
-from plugins_builtin.storage_jsonfiles.changes import VERSION_FILE
 from plugins_builtin.storage_jsonfiles.files import BOOKS, Files, Names
 from plugins_builtin.storage_jsonfiles.inspection import version_in
 from plugins_builtin.storage_jsonfiles.journal import START
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
-from plugins_builtin.storage_jsonfiles.listing import is_table
-from plugins_builtin.storage_jsonfiles.names import SUFFIX, is_continued, part_of
-from plugins_builtin.storage_jsonfiles.text import from_bytes
+from plugins_builtin.storage_jsonfiles.names import SUFFIX, VERSION_FILE, is_continued, part_of, table_in
+from plugins_builtin.storage_jsonfiles.text import TooDeepError, from_bytes
 
-_OURS = frozenset({"journal", "applied", "lock", "gate", "users", "new"})
+_OURS = frozenset({"journal", "applied", "lock", "gate", "users", "new", "migrating"})
 
 
 def what_is_wrong(ledger: Ledger) -> list[str]:
@@ -25,15 +21,18 @@ def what_is_wrong(ledger: Ledger) -> list[str]:
     return [*_in_the_books(ledger), *_in_the_root(ledger.files)]
 
 
-def size_of(root: Path) -> int:
-    """Returns how many bytes the files below a folder have."""
-    total = 0
-    for folder, _, names in os.walk(root):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(folder, name)).st_size
-            except FileNotFoundError:  # a temporary file
-                continue
+def size_of(files: Files) -> int:
+    """Returns how many bytes everything in a store's folder has.
+
+    Raises:
+        StorageError: A folder cannot be read.
+    """
+    total, folders = 0, [Names()]
+    while folders:
+        folder = folders.pop()
+        size, inner = files.weighed(folder)
+        total += size
+        folders += [(*folder, name) for name in inner]
     return total
 
 
@@ -61,27 +60,35 @@ def _in_the_root(files: Files) -> Iterator[str]:
     for name, kind in sorted(files.listed(())):
         if name in (BOOKS, VERSION_FILE):
             continue
-        if stat.S_ISDIR(kind) and is_table(name):
-            yield from _in_folder(files, (name,), ())
-        elif stat.S_ISLNK(kind):
-            yield f"'{files.shown((name,))}' is a symbolic link, which is not followed."
+        if stat.S_ISDIR(kind) and table_in(name) is not None:
+            yield from _in_table(files, name)
         else:
-            yield f"'{files.shown((name,))}' does not belong to the store."
+            yield _out_of_place(files, (name,), kind)
 
 
-def _in_folder(files: Files, folder: Names, begun: Names) -> Iterator[str]:
-    for name, kind in sorted(files.listed(folder + begun)):
-        path = (*folder, *begun, name)
-        if stat.S_ISLNK(kind):
-            yield f"'{files.shown(path)}' is a symbolic link, which is not followed."
-        elif stat.S_ISDIR(kind) and is_continued(name):
-            yield from _in_folder(files, folder, (*begun, name))
-        elif stat.S_ISDIR(kind) and part_of((*begun, name), folder=True) is not None:
-            yield from _in_folder(files, path, ())
-        elif stat.S_ISREG(kind) and _names_a_document((*begun, name)):
-            yield from _in_file(files, path)
-        else:
-            yield f"'{files.shown(path)}' does not belong to the store."
+def _in_table(files: Files, name: str) -> Iterator[str]:
+    # Not one call for each folder, because a key may have more parts than calls can nest.
+    folders: list[tuple[Names, Names]] = [((name,), ())]
+    while folders:
+        folder, begun = folders.pop()
+        inner: list[tuple[Names, Names]] = []
+        for name, kind in sorted(files.listed(folder + begun)):
+            names = (*begun, name)
+            if stat.S_ISDIR(kind) and is_continued(name):
+                inner.append((folder, names))
+            elif stat.S_ISDIR(kind) and part_of(names, folder=True) is not None:
+                inner.append((folder + names, ()))
+            elif stat.S_ISREG(kind) and _names_a_document(names):
+                yield from _in_file(files, folder + names)
+            else:
+                yield _out_of_place(files, folder + names, kind)
+        folders += reversed(inner)
+
+
+def _out_of_place(files: Files, path: Names, kind: int) -> str:
+    if stat.S_ISLNK(kind):
+        return f"'{files.shown(path)}' is a symbolic link, which is not followed."
+    return f"'{files.shown(path)}' does not belong to the store."
 
 
 def _names_a_document(names: Names) -> bool:
@@ -94,6 +101,8 @@ def _in_file(files: Files, path: Names) -> Iterator[str]:
         content = files.read(path)
         if content is not None and from_bytes(content) is None:
             yield f"The file '{files.shown(path)}' holds null, which is no document."
+    except TooDeepError:
+        yield f"The file '{files.shown(path)}' is nested too deeply to be read."
     except ValueError:
         yield f"The file '{files.shown(path)}' is not JSON."
     except StorageError as error:

@@ -75,6 +75,16 @@ class Files:
             return True
         return False
 
+    def written_at(self, names: Names) -> int | None:
+        """Returns when a file was written, in nanoseconds, or None when there is none.
+
+        Raises:
+            StorageError: That cannot be found out.
+        """
+        with self._reported(names), suppress(FileNotFoundError), self._folder(names[:-1]) as folder:
+            return os.stat(names[-1], dir_fd=folder, follow_symlinks=False).st_mtime_ns
+        return None
+
     def write(self, names: Names, content: bytes) -> None:
         """Puts a file in the place of the one that is there, at once. Only one may write at a time.
 
@@ -132,6 +142,22 @@ class Files:
         with self._reported(names), suppress(FileNotFoundError), self._folder(names) as at, os.scandir(at) as entries:
             return [(entry.name, _kind(entry)) for entry in entries]
         return []
+
+    def weighed(self, names: Names) -> tuple[int, list[str]]:
+        """Returns how many bytes the files in a folder have, and the names of the folders in it.
+
+        Raises:
+            StorageError: It is not a folder, or cannot be read.
+        """
+        total, folders = 0, []
+        with self._reported(names), suppress(FileNotFoundError), self._folder(names) as at, os.scandir(at) as entries:
+            for entry in entries:
+                if _kind(entry) == stat.S_IFDIR:
+                    folders.append(entry.name)
+                    continue
+                with suppress(FileNotFoundError):  # a temporary file
+                    total += entry.stat(follow_symlinks=False).st_size
+        return total, folders
 
     @contextmanager
     def _folder(self, names: Names, *, make: bool = False) -> Iterator[int]:

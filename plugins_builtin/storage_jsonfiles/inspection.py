@@ -10,9 +10,9 @@ from pathlib import Path
 import attrs
 
 from plugin_sdk.storage import StorageDamagedError, StorageForeignError, StorageVersionError
-from plugins_builtin.storage_jsonfiles.changes import VERSION_FILE
 from plugins_builtin.storage_jsonfiles.failures import misplaced, translated
 from plugins_builtin.storage_jsonfiles.files import BOOKS
+from plugins_builtin.storage_jsonfiles.names import VERSION_FILE
 
 CURRENT = 2
 

@@ -43,6 +43,10 @@ class Journal:
         """Returns how long it is."""
         return os.fstat(self._descriptor).st_size
 
+    def written_at(self) -> int:
+        """Returns when it was written last, in nanoseconds."""
+        return os.fstat(self._descriptor).st_mtime_ns
+
     def run(self) -> bytes:
         """Returns the number of this run; empty when the journal was never begun.
 

@@ -22,6 +22,7 @@ from plugins_builtin.storage_jsonfiles.files import BOOKS, Files
 from plugins_builtin.storage_jsonfiles.journal import START, Journal
 from plugins_builtin.storage_jsonfiles.locks import Locks
 from plugins_builtin.storage_jsonfiles.mark import Mark, Note
+from plugins_builtin.storage_jsonfiles.text import from_bytes
 
 LARGEST_JOURNAL = 4 << 20
 
@@ -32,7 +33,7 @@ class Ledger:
 
     Attributes:
         is_writable: Whether changes can be written at all.
-        keeps_books: Whether the journal and the mark can be written, if need be in a private place.
+        is_bare: Whether the journal, the mark and the locks are in a private place, because the store has none.
     """
 
     files: Files
@@ -40,7 +41,7 @@ class Ledger:
     mark: Mark
     locks: Locks
     is_writable: bool
-    keeps_books: bool
+    is_bare: bool
     _cleanup: ExitStack = attrs.field(factory=ExitStack)
     _boot: bytes = attrs.field(init=False, factory=boot)
 
@@ -145,11 +146,21 @@ class Ledger:
         Raises:
             StorageError: The store cannot be read or written.
         """
-        if not self.keeps_books or (self._is_settled() and self._is_of_this_start()):
+        if not (self.is_writable or self.is_bare) or (self._is_settled() and self._is_of_this_start()):
             return
         with self.locks.exclusive():
             if not (self._is_settled() and self._is_of_this_start()):
                 self._recover()
+
+    def tidy(self) -> None:
+        """Empties a journal that a killed process left, if nobody else uses the store; never fails.
+
+        What is not in the journal cannot be applied once more over what another program wrote since.
+        """
+        with suppress(StorageError, OSError):
+            if self.is_writable and self.journal.size() > START and self.locks.is_alone():
+                with self.writing():
+                    self.checkpoint()
 
     def close(self) -> None:
         """Lets every file go; the last one to use the store empties the journal."""
@@ -175,23 +186,45 @@ class Ledger:
             if not self.journal.run():
                 self.journal.begin()
                 self.files.sync([(BOOKS, "journal")])
-            changes, end = self.journal.read(self._applied())
+            pending, end = self._pending()
             if end < self.journal.size():
                 self.journal.cut(end)
             is_of_this_start = self._is_of_this_start()
-            self._apply(list(flattened(lay_over({}, changes))))
+            self._apply(list(flattened(pending)))
             self._note(end, self.generation() + 1)
             if not is_of_this_start:
                 self.checkpoint()
 
     def _unapplied(self) -> Overlay:
         with translated(self.journal.place):
-            return lay_over({}, self.journal.read(self._applied())[0]) if self.journal.run() else {}
+            return self._pending()[0] if self.journal.run() else {}
+
+    def _pending(self) -> tuple[Overlay, int]:
+        """Returns what the files may lack, and where the last whole record ends."""
+        later, end = self.journal.read(self._applied())
+        pending = lay_over({}, later)
+        if self._is_of_this_start():
+            return pending, end
+        # What was applied may have been lost when the machine stopped, or replaced by another program since.
+        written = self.journal.written_at()
+        applied = lay_over({}, self.journal.read(START)[0])
+        lost = [change for change in flattened(applied) if not self._is_replaced(change, written)]
+        return lay_over(lay_over({}, lost), flattened(pending)), end
 
     def _applied(self) -> int:
         note = self.mark.read()
-        is_true = note is not None and note.run == self.journal.run() and self._is_of_this_start()
-        return note.applied if note is not None and is_true and note.applied <= self.journal.size() else START
+        is_known = note is not None and note.run == self.journal.run() and note.applied <= self.journal.size()
+        return note.applied if note is not None and is_known else START
+
+    def _is_replaced(self, change: Change, journal_written_at: int) -> bool:
+        written_at = self.files.written_at(change.path)
+        if written_at is None or written_at <= journal_written_at:
+            return False
+        try:
+            from_bytes(self.files.read(change.path) or b"")
+        except ValueError:  # half written when the machine stopped
+            return False
+        return True
 
     def _apply(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from plugin_sdk.storage import InvalidKeyError, Key, check_table, encode_key
+from plugin_sdk.storage import InvalidKeyError, Key, encode_key
 from plugins_builtin.storage_jsonfiles.failures import misplaced
 from plugins_builtin.storage_jsonfiles.files import Files, Names
-from plugins_builtin.storage_jsonfiles.names import SUFFIX, is_continued, part_of, path_of_key, path_of_prefix
+from plugins_builtin.storage_jsonfiles.names import SUFFIX, is_continued, part_of, path_of_key, path_of_prefix, table_in
 
 _LONGEST_KEY = 1_000
 
@@ -28,20 +28,13 @@ class Found:
 
 
 def tables(files: Files) -> list[str]:
-    """Returns the names of the folders that may be tables, sorted.
+    """Returns the names of the tables that have a folder, sorted.
 
     Raises:
         StorageError: The root cannot be read.
     """
-    return sorted(name for name, kind in files.listed(()) if stat.S_ISDIR(kind) and is_table(name))
-
-
-def is_table(name: str) -> bool:
-    """Whether a table can have that name."""
-    try:
-        return check_table(name) == name
-    except InvalidKeyError:
-        return False
+    names = (table_in(name) for name, kind in files.listed(()) if stat.S_ISDIR(kind))
+    return sorted(name for name in names if name is not None)
 
 
 def keys(
@@ -87,15 +80,23 @@ class _Walk:
         return encoded < self.after if self.reverse else encoded > self.after
 
     def below(self, folder: Names, encoded: bytes) -> Iterator[tuple[bytes, Names]]:
+        # Not one call for each folder, because a key may have more parts than calls can nest.
+        begun = [self._inside(folder, encoded)]
+        while begun:
+            entry = next(begun[-1], None)
+            if entry is None:
+                begun.pop()
+            elif not entry.is_folder:
+                yield entry.encoded, entry.names
+            elif self._may_hold(entry.encoded):
+                begun.append(self._inside(entry.names, entry.encoded))
+
+    def _inside(self, folder: Names, encoded: bytes) -> Iterator[Found]:
         found = self._found(folder)
         for entry in reversed(found) if self.reverse else found:
             whole = encoded + entry.encoded
-            if len(whole) > _LONGEST_KEY:
-                continue
-            if not entry.is_folder:
-                yield whole, folder + entry.names
-            elif self._may_hold(whole):
-                yield from self.below(folder + entry.names, whole)
+            if len(whole) <= _LONGEST_KEY:
+                yield Found(whole, folder + entry.names, entry.is_folder)
 
     def _found(self, folder: Names) -> list[Found]:
         found = self.known.get(folder)

@@ -69,6 +69,17 @@ class Locks:
         """Whether nobody else uses the store; if so, nobody can begin to before `close`."""
         return self._users >= 0 and self._taken(self._users, fcntl.LOCK_EX)
 
+    def is_alone(self) -> bool:
+        """Whether nobody else uses the store at this moment.
+
+        Raises:
+            StorageBusyError: Somebody began to use it meanwhile, and takes too long.
+        """
+        if not self.is_last():
+            return False
+        self._wait(self._users, fcntl.LOCK_SH, time.monotonic() + self.timeout)
+        return True
+
     def close(self) -> None:
         """Undoes `enroll`, and lets every file go; once."""
         if self._users >= 0:

@@ -1,7 +1,7 @@
 """Notes how far the journal is applied to the files, and counts commits. Never waits for the disk.
 
 The note may be older than the truth after a machine stopped, which shows in the number of the start it was made in:
-then everything in the journal is applied again.
+then everything in the journal is applied again, but for what another program replaced since.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from plugin_sdk.storage import JSON, StorageDamagedError, StorageUnavailableError
+from plugin_sdk.storage import JSON, StorageDamagedError, StorageError, StorageUnavailableError
 from plugins_builtin.storage_jsonfiles import listing
 from plugins_builtin.storage_jsonfiles.changes import Change, new_version, put
 from plugins_builtin.storage_jsonfiles.failures import translated
 from plugins_builtin.storage_jsonfiles.files import Files
 from plugins_builtin.storage_jsonfiles.inspection import CURRENT, OLD_SESSIONS, old_projects
-from plugins_builtin.storage_jsonfiles.text import from_bytes, to_bytes
+from plugins_builtin.storage_jsonfiles.text import TooDeepError, from_bytes, to_bytes
 
 GLOBAL = "global"
 _REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"})
@@ -29,11 +29,16 @@ _REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"})
 def migrated(files: Files, version: int) -> Iterator[list[Change]]:
     """Yields groups of changes, each of which must be committed before the next is asked for.
 
+    Before the first group of each step, everything that the step reads has been read once, so nothing that cannot be
+    migrated stops it halfway.
+
     Raises:
         StorageDamagedError: A document that has to be changed cannot be read.
         StorageError: Something cannot be reached.
     """
     for step in range(version, CURRENT):
+        for _ in _STEPS[step](files):  # made twice and not kept, because it may be more than memory holds
+            pass
         yield from _STEPS[step](files)
         yield [new_version(step + 1)]
 
@@ -140,6 +145,11 @@ def _mapping(path: Path) -> Mapping[str, JSON]:
 def _parsed(content: bytes, place: str) -> JSON:
     try:
         return from_bytes(content)
+    except TooDeepError as error:
+        raise StorageError(
+            f"The file '{place}' cannot be migrated, because it is nested too deeply to be read.",
+            "Make it flatter, and open the store again.",
+        ) from error
     except ValueError as error:
         raise _damaged(place) from error
 

@@ -2,7 +2,8 @@
 
 A text that is safe everywhere stands as it is, as all of the first generation's do; what is not safe in it is
 written ``%XX`` byte by byte, and the empty text is ``%``. A number is ``@12``. A name that grew too long ends in
-``%`` and is continued one folder deeper by a name that begins with ``~``.
+``%`` and is continued one folder deeper by a name that begins with ``~``. A table's folder is named as the table is,
+but for the one table whose name the first generation gave to the file with the number of the layout.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
-from plugin_sdk.storage import Key
+from plugin_sdk.storage import InvalidKeyError, Key, check_table
 
 SUFFIX = ".json"
+VERSION_FILE = "migration"
 LONGEST = 200
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-+=,@~!#$&'()\[\]{};^` ]|^[.@~ ]|[. ]\Z")
@@ -21,6 +23,7 @@ _PLAIN = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 _EMPTY = "%"
 _MORE = "%"
 _CONTINUED = "~"
+_ESCAPED_TABLE = "%6Digration"
 _NUMBER = re.compile(r"@(0|-?[1-9][0-9]{0,18})")
 
 
@@ -28,12 +31,27 @@ def path_of_key(table: str, key: Key) -> tuple[str, ...]:
     """Returns the folders from the root of the store, and at the end the name of the file."""
     folders = [name for part in key[:-1] for name in names_of(part, folder=True)]
     *more, last = names_of(key[-1], folder=False)
-    return (table, *folders, *more, last + SUFFIX)
+    return (folder_of(table), *folders, *more, last + SUFFIX)
 
 
 def path_of_prefix(table: str, prefix: Key) -> tuple[str, ...]:
     """Returns the folders from the root of the store in which all longer keys that begin with the prefix are."""
-    return (table, *(name for part in prefix for name in names_of(part, folder=True)))
+    return (folder_of(table), *(name for part in prefix for name in names_of(part, folder=True)))
+
+
+def folder_of(table: str) -> str:
+    """Returns the name of a table's folder."""
+    return _ESCAPED_TABLE if table == VERSION_FILE else table
+
+
+def table_in(folder: str) -> str | None:
+    """Returns the table whose folder has a name, or None when no table's has."""
+    if folder == _ESCAPED_TABLE:
+        return VERSION_FILE
+    try:
+        return check_table(folder) if folder != VERSION_FILE else None
+    except InvalidKeyError:
+        return None
 
 
 def names_of(part: str | int, *, folder: bool) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import anyio.to_thread
+import anyio.lowlevel
 import attrs
 
 from plugin_sdk.storage import (
+    EventLoop,
     Storage,
     StorageFacts,
     StorageMissingError,
@@ -20,12 +21,14 @@ from plugin_sdk.storage import (
     shown,
     switches_of,
 )
-from plugins_builtin.storage_jsonfiles.backup import back_up
+from plugins_builtin.storage_jsonfiles.access import Access
+from plugins_builtin.storage_jsonfiles.backup import back_up, forget_backup
 from plugins_builtin.storage_jsonfiles.books import open_ledger
 from plugins_builtin.storage_jsonfiles.changes import new_version
 from plugins_builtin.storage_jsonfiles.durable import sync_folder
 from plugins_builtin.storage_jsonfiles.failures import translated
 from plugins_builtin.storage_jsonfiles.inspection import CURRENT, Found, inspect
+from plugins_builtin.storage_jsonfiles.jobs import Errand
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
 from plugins_builtin.storage_jsonfiles.migrations import migrated
 from plugins_builtin.storage_jsonfiles.store import JsonFiles
@@ -47,11 +50,19 @@ async def open_store(url: str, *, create: bool = True, migrate: bool = True) -> 
     root = path_of(url)
     timeout = _timeout(url)
 
+    loop = EventLoop()
+
     def opened() -> tuple[Ledger, StorageFacts]:
         return _opened(root, timeout, create=create, migrate=migrate)
 
-    ledger, facts = await anyio.to_thread.run_sync(opened)
-    return JsonFiles(ledger, facts)
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    ledger, facts = await Errand(opened, loop).wait()
+    try:
+        await anyio.lowlevel.checkpoint()  # where a cancellation comes that was held back until the thread was done
+    except BaseException:
+        await Errand(ledger.close, loop).wait()
+        raise
+    return JsonFiles(Access(ledger), facts)
 
 
 def _timeout(url: str) -> float:
@@ -72,16 +83,25 @@ def _opened(root: Path, timeout: float, *, create: bool, migrate: bool) -> tuple
     with translated(str(root)):
         root = Path(os.path.realpath(root))
     _refuse(root, inspect(root), create=create, migrate=migrate)
+    is_to_change = create or migrate  # whoever only looks leaves no trace
+    if is_to_change:
+        _make_folder(root)
+    ledger = open_ledger(root, timeout=timeout, make=is_to_change)
+    try:
+        facts = _made_current(ledger, create=create, migrate=migrate)
+        if is_to_change:
+            ledger.tidy()
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger, facts
+
+
+def _make_folder(root: Path) -> None:
     with translated(str(root)):
         os.makedirs(root, 0o700, exist_ok=True)
         with suppress(PermissionError):  # a folder above that may not be read was not made here
             sync_folder(root.parent)
-    ledger = open_ledger(root, timeout=timeout)
-    try:
-        return ledger, _made_current(ledger, create=create, migrate=migrate)
-    except BaseException:
-        ledger.close()
-        raise
 
 
 def _refuse(root: Path, found: Found, *, create: bool, migrate: bool) -> None:
@@ -99,8 +119,10 @@ def _refuse(root: Path, found: Found, *, create: bool, migrate: bool) -> None:
 def _made_current(ledger: Ledger, *, create: bool, migrate: bool) -> StorageFacts:
     root = ledger.files.root
     facts = StorageFacts(kind="jsonfiles", place=str(root), schema=CURRENT)
-    if inspect(root).version == CURRENT:
+    found = inspect(root)
+    if found.version == CURRENT:
         return facts
+    _refuse(root, found, create=create, migrate=migrate)
     with ledger.writing():
         found = inspect(root)  # again, because another process may have been first
         _refuse(root, found, create=create, migrate=migrate)
@@ -114,8 +136,11 @@ def _made_current(ledger: Ledger, *, create: bool, migrate: bool) -> StorageFact
 
 
 def _migrated(ledger: Ledger, version: int, facts: StorageFacts, *, has_documents: bool) -> StorageFacts:
-    backup = back_up(ledger.files.root, version) if has_documents else None
+    root, backup = ledger.files.root, None
     for changes in migrated(ledger.files, version):
+        if has_documents and backup is None:  # not before the first step is known to succeed
+            backup = back_up(root, version)
         ledger.commit(changes)
         ledger.settle()  # the next changes are made from the files
+    forget_backup(root)
     return attrs.evolve(facts, backup=None if backup is None else str(backup), migrated_from=version)

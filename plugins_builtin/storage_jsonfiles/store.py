@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
-import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import attrs
 
 from plugin_sdk.storage import (
@@ -21,8 +20,9 @@ from plugin_sdk.storage import (
     Transaction,
     Wakes,
 )
+from plugins_builtin.storage_jsonfiles.access import Access
 from plugins_builtin.storage_jsonfiles.checking import size_of, what_is_wrong
-from plugins_builtin.storage_jsonfiles.jobs import Crew
+from plugins_builtin.storage_jsonfiles.jobs import Crew, Errand
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
 from plugins_builtin.storage_jsonfiles.transactions import Snapshot
 from plugins_builtin.storage_jsonfiles.watching import Watch
@@ -37,19 +37,18 @@ _MOST_READERS = 4
 class JsonFiles:
     """A `Storage`, whose facts are those known at its opening."""
 
-    _ledger: Ledger
+    _access: Access
     _facts: StorageFacts
     _loop: EventLoop = attrs.field(init=False, factory=EventLoop)
     _wakes: Wakes = attrs.field(init=False, factory=Wakes)
     _watch: Watch = attrs.field(init=False)
     _writer: Writer = attrs.field(init=False)
     _readers: Crew[_Reading] = attrs.field(init=False)
-    _is_closed: bool = attrs.field(init=False, default=False)
-    _all_closed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _closing: Errand[None] | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._watch = Watch(self._ledger, self._loop, self._wakes)
-        self._writer = Writer(self._ledger, self._loop, self._wakes, self._watch.committed)
+        self._watch = Watch(self._access, self._loop, self._wakes)
+        self._writer = Writer(self._access, self._loop, self._wakes, self._watch)
         self._readers = Crew("jsonfiles reader", _MOST_READERS, self._read, self._deliver)
 
     async def transact(self, work: Callable[[Transaction], R]) -> R:
@@ -63,10 +62,10 @@ class JsonFiles:
     async def view(self, work: Callable[[ReadTransaction], R]) -> R:
         """Runs work on one consistent snapshot, read-only."""
 
-        def read(outcome: Outcome[R]) -> None:
-            with self._ledger.reading() as overlay:
+        def read(ledger: Ledger, outcome: Outcome[R]) -> None:
+            with ledger.reading() as overlay:
                 if outcome.begin():
-                    snapshot = Snapshot(self._ledger.files, overlay)
+                    snapshot = Snapshot(ledger.files, overlay)
                     try:
                         outcome.succeed(work(snapshot))
                     finally:
@@ -87,38 +86,32 @@ class JsonFiles:
     async def check(self) -> Sequence[str]:
         """Looks at every file and returns what is wrong, one sentence each. Repairs nothing."""
 
-        def read(outcome: Outcome[list[str]]) -> None:
-            with self._ledger.locks.shared():
+        def read(ledger: Ledger, outcome: Outcome[list[str]]) -> None:
+            with ledger.locks.shared():
                 if outcome.begin():
-                    outcome.succeed(what_is_wrong(self._ledger))
+                    outcome.succeed(what_is_wrong(ledger))
 
         return await self._run(read)
 
     async def facts(self) -> StorageFacts:
         """Tells where the store is and how large."""
 
-        def read(outcome: Outcome[int]) -> None:
-            with self._ledger.locks.shared():
+        def read(ledger: Ledger, outcome: Outcome[int]) -> None:
+            with ledger.locks.shared():
                 if outcome.begin():
-                    outcome.succeed(size_of(self._ledger.files.root))
+                    outcome.succeed(size_of(ledger.files))
 
         size = await self._run(read)
         return attrs.evolve(self._facts, bytes=size)
 
     async def aclose(self) -> None:
         """Closes the store; twice is harmless."""
-        with anyio.CancelScope(shield=True):
-            if self._is_closed:
-                await self._all_closed.wait()
-                return
-            self._is_closed = True
+        if self._closing is None:
             self._wakes.close()
-            try:
-                await anyio.to_thread.run_sync(self._finish)
-            finally:
-                self._all_closed.set()
+            self._closing = Errand(self._finish, self._loop)
+        await self._closing.wait()
 
-    async def _run(self, read: Callable[[Outcome[R]], None]) -> R:
+    async def _run(self, read: Callable[[Ledger, Outcome[R]], None]) -> R:
         await anyio.lowlevel.checkpoint_if_cancelled()
         self._refuse_when_closed()
         outcome: Outcome[R] = Outcome()
@@ -128,7 +121,7 @@ class JsonFiles:
     def _read(self, readings: list[_Reading]) -> None:
         for reading in readings:
             try:
-                reading.read(reading.outcome)
+                self._access.read(partial(reading.read, outcome=reading.outcome))
             except BaseException as error:
                 reading.outcome.fail(error)
 
@@ -136,17 +129,17 @@ class JsonFiles:
         self._loop.deliver(reading.outcome for reading in readings)
 
     def _refuse_when_closed(self) -> None:
-        if self._is_closed:
+        if self._closing is not None:
             raise StorageClosedError
 
     def _finish(self) -> None:
         self._watch.finish()
         self._writer.finish()
         self._readers.finish()
-        self._ledger.close()
+        self._access.close()
 
 
 @attrs.frozen(eq=False)
 class _Reading:
-    read: Callable[[Outcome[Any]], None]
+    read: Callable[..., None]
     outcome: Outcome[Any]

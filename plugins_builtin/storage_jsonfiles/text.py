@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring as _quoted
 from typing import Any
 
-from plugin_sdk.storage import JSON, InvalidDocumentError
+from plugin_sdk.storage import DEEPEST, JSON, InvalidDocumentError
 
 _EXACT = 1 << 53
+_LONGEST_INDENT = len("\n") + len("  ") * DEEPEST
 _LONGEST_INTEGER = 21
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -28,7 +29,8 @@ def to_bytes(document: JSON, *, compact: bool = False) -> bytes:
         compact: Without line ends and spaces, as the first generation's own migrations wrote.
 
     Raises:
-        InvalidDocumentError: It is null, or not JSON.
+        InvalidDocumentError: It is null, not JSON, or nested too deeply for every reader; the last not when compact,
+            because what the first generation wrote must not be lost.
     """
     if document is None:
         raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
@@ -49,13 +51,18 @@ def from_bytes(content: bytes) -> JSON:
     """Returns the document that a file holds.
 
     Raises:
+        TooDeepError: It is nested too deeply for where this was called.
         ValueError: It is not JSON in UTF-8.
     """
     try:
         document: JSON = _DECODER.decode(content.decode())
     except RecursionError as error:
-        raise ValueError("The JSON is nested too deeply.") from error
+        raise TooDeepError from error
     return document
+
+
+class TooDeepError(ValueError):
+    """JSON is nested too deeply to be read, which says nothing about whether it is whole."""
 
 
 def number_text(number: float) -> str:
@@ -114,6 +121,8 @@ def _write_indented(value: object, line: str, out: list[str]) -> None:
     if opening is None:
         out.append(_scalar(value))
         return
+    if len(inner) > _LONGEST_INDENT:
+        raise ValueError(f"more than {DEEPEST} lists and mappings stand inside each other")
     before = opening + inner
     for name, member in members:
         out.append(before if name is None else f"{before}{name}: ")

@@ -12,6 +12,7 @@ from plugin_sdk.storage import (
     JSON,
     Key,
     StorageDamagedError,
+    StorageError,
     TransactionEndedError,
     check_table,
     decode_key,
@@ -22,7 +23,7 @@ from plugins_builtin.storage_jsonfiles import listing
 from plugins_builtin.storage_jsonfiles.changes import Change, Overlay
 from plugins_builtin.storage_jsonfiles.files import Files, Names
 from plugins_builtin.storage_jsonfiles.names import path_of_key
-from plugins_builtin.storage_jsonfiles.text import from_bytes, to_bytes
+from plugins_builtin.storage_jsonfiles.text import TooDeepError, from_bytes, to_bytes
 
 
 @attrs.define(eq=False, repr=False)
@@ -119,6 +120,11 @@ class Snapshot:
             return None
         try:
             return from_bytes(content)
+        except TooDeepError as error:
+            raise StorageError(
+                f"The file '{self._files.shown(names)}' is nested too deeply to be read.",
+                "Read it from a function that is not called so deeply itself, or make it flatter.",
+            ) from error
         except ValueError as error:
             # What the file says stays out of the message: it may be private.
             raise StorageDamagedError(

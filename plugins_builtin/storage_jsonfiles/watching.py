@@ -12,7 +12,7 @@ from typing import TypeAlias
 import attrs
 
 from plugin_sdk.storage import EventLoop, StorageError, Wakes
-from plugins_builtin.storage_jsonfiles.ledger import Ledger
+from plugins_builtin.storage_jsonfiles.access import Access
 
 Trace: TypeAlias = tuple[int, int]
 
@@ -24,7 +24,7 @@ _FEW = 1_000
 class Watch:
     """The thread that looks, which exists only while somebody waits."""
 
-    _ledger: Ledger
+    _access: Access
     _loop: EventLoop
     _wakes: Wakes
     _waiting: int = attrs.field(init=False, default=0)
@@ -33,16 +33,14 @@ class Watch:
     _own: set[int] = attrs.field(init=False, factory=set)
 
     def enter(self) -> None:
-        """Begins to look; every commit from now on is noticed."""
-        self._waiting += 1
-        if self._waiting > 1:
-            return
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        self._stop = threading.Event()
-        arguments = (self._stop, self._ledger.trace())
-        thread = threading.Thread(target=self._look, args=arguments, name="jsonfiles watch", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        """Begins to look; every commit from now on is noticed.
+
+        Raises:
+            StorageError: The count of commits cannot be read.
+        """
+        if not self._waiting:
+            self._start()
+        self._waiting += 1  # last, so that who could not enter does not count
 
     def leave(self) -> None:
         """Ends what `enter` began, and the looking with the last one."""
@@ -55,11 +53,22 @@ class Watch:
         if self._waiting:
             self._own.add(generation)
 
+    def failed(self, generation: int) -> None:
+        """Is told that a commit never happened, so its number is that of the next one, whoever's it is."""
+        self._own.discard(generation)
+
     def finish(self) -> None:
         """Returns when the thread has ended; nobody may enter any more."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def _start(self) -> None:
+        stop, seen = threading.Event(), self._access.trace()
+        thread = threading.Thread(target=self._look, args=(stop, seen), name="jsonfiles watch", daemon=True)
+        thread.start()
+        self._stop = stop
+        self._threads = [*(known for known in self._threads if known.is_alive()), thread]
 
     def _look(self, stop: threading.Event, seen: Trace) -> None:
         pause, before = _SHORTEST, seen
@@ -77,7 +86,8 @@ class Watch:
 
     def _trace(self) -> Trace | None:
         try:
-            return self._ledger.trace()
+            self._access.ledger()  # which may be another one by now
+            return self._access.trace()
         except StorageError:  # whoever is woken would only meet it again
             return None
 

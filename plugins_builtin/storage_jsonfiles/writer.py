@@ -7,11 +7,13 @@ from typing import Any
 
 import attrs
 
-from plugin_sdk.storage import EventLoop, Key, Outcome, Transaction, Wakes
+from plugin_sdk.storage import EventLoop, Key, Outcome, StorageUnavailableError, Transaction, Wakes
+from plugins_builtin.storage_jsonfiles.access import Access
 from plugins_builtin.storage_jsonfiles.changes import Overlay, flattened, lay_over
 from plugins_builtin.storage_jsonfiles.jobs import Crew
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
 from plugins_builtin.storage_jsonfiles.transactions import Writing
+from plugins_builtin.storage_jsonfiles.watching import Watch
 
 _LARGEST_GROUP = 128
 
@@ -26,16 +28,12 @@ class Order:
 
 @attrs.define(eq=False, repr=False)
 class Writer:
-    """The one thread of this process that writes to a store.
+    """The one thread of this process that writes to a store."""
 
-    Attributes:
-        committed: Is told the number of each commit of this process, before anybody else can see it.
-    """
-
-    _ledger: Ledger
+    _access: Access
     _loop: EventLoop
     _wakes: Wakes
-    _committed: Callable[[int], None]
+    _watch: Watch
     _crew: Crew[Order] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,12 +51,12 @@ class Writer:
         refused: list[Order] = []
         written: Overlay = {}
         try:
-            with self._ledger.writing():
+            ledger = self._access.ledger(make=True)
+            with ledger.writing():
                 orders += self._crew.waiting()
-                written = self._worked(orders, refused)
+                written = self._worked(ledger, orders, refused)
                 if written:
-                    self._committed(self._ledger.generation() + 1)
-                    self._ledger.commit(list(flattened(written)))
+                    self._commit(ledger, written)
         except BaseException as error:
             written = {}
             for order in orders:
@@ -66,12 +64,23 @@ class Writer:
                     order.outcome.fail(error)
         self._tell(written)
 
-    def _worked(self, orders: list[Order], refused: list[Order]) -> Overlay:
+    def _commit(self, ledger: Ledger, written: Overlay) -> None:
+        generation = ledger.generation() + 1
+        self._watch.committed(generation)  # before anybody else can see it
+        try:
+            ledger.commit(list(flattened(written)))
+        except BaseException as error:
+            self._watch.failed(generation)
+            if isinstance(error, StorageUnavailableError) and error.outcome_unknown:
+                self._loop.soon(self._wakes.wake_all)
+            raise
+
+    def _worked(self, ledger: Ledger, orders: list[Order], refused: list[Order]) -> Overlay:
         together: Overlay = {}
         for order in orders:
             if not order.outcome.begin():
                 continue
-            transaction = Writing(self._ledger.files, together)
+            transaction = Writing(ledger.files, together)
             try:
                 order.outcome.succeed(order.work(transaction))
             except BaseException as error:

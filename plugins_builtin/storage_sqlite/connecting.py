@@ -22,19 +22,20 @@ WRITING = (*_EVERYWHERE, "PRAGMA synchronous = FULL", "PRAGMA journal_size_limit
 READING = (*_EVERYWHERE, "PRAGMA query_only = ON")
 
 
-def connect(path: Path, *, seconds: float, pragmas: Sequence[str]) -> sqlite3.Connection:
+def connect(path: Path, *, seconds: float, pragmas: Sequence[str], switches: str = "mode=rw") -> sqlite3.Connection:
     """Returns a connection to an existing file, in which nothing begins a transaction by itself.
 
     Args:
         path: The file.
         seconds: How long to wait for another process' lock.
         pragmas: What the connection is told first.
+        switches: What SQLite is told in the name of the file; it is never made.
 
     Raises:
         sqlite3.Error: The file cannot be opened, or refuses a pragma.
     """
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=rw",
+        f"file:{quote(str(path))}?{switches}",
         uri=True,
         timeout=seconds,
         isolation_level=None,

@@ -47,17 +47,18 @@ class Database:
         self._database.close()
 
 
-def open_database(path: Path, *, seconds: float, pragmas: Sequence[str]) -> Database:
+def open_database(path: Path, *, seconds: float, pragmas: Sequence[str], switches: str = "mode=rw") -> Database:
     """Returns a database of which nothing is open yet.
 
     Args:
         path: The file; it is not made when it is missing.
         seconds: How long a connection waits for another process' lock.
         pragmas: What each new connection is told.
+        switches: What SQLite is told in the name of the file.
     """
 
     def creator() -> sqlite3.Connection:
-        return connect(path, seconds=seconds, pragmas=pragmas)
+        return connect(path, seconds=seconds, pragmas=pragmas, switches=switches)
 
     options = {"creator": creator, "poolclass": NullPool}
     return Database(dataset.Database("sqlite://", engine_kwargs=options, ensure_schema=False, sqlite_wal_mode=False))

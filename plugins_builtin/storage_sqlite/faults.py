@@ -83,7 +83,8 @@ class Faults:
         """The file is broken."""
         return StorageDamagedError(
             f"The store '{self.path}' is damaged: {what}.",
-            "Copy the file away, then restore a backup, or save what can be read with 'opencode-core storage copy'.",
+            "Move the file away and restore a backup; without one, '.recover' in the 'sqlite3' program may save what "
+            "can still be read.",
         )
 
     def read_only(self) -> StorageReadOnlyError:
@@ -99,6 +100,28 @@ class Faults:
             f"The store '{self.path}' cannot be reached: {what}.", "Look at the path and the disk, and repeat."
         )
 
+    def uncertain(self, cause: Exception) -> StorageUnavailableError:
+        """A commit failed in such a way that it may still come true."""
+        return StorageUnavailableError(
+            f"The store '{self.path}' failed during a commit: {_named(cause)}; whether it was written is unknown.",
+            "Look at the disk and open the store again; then look whether it is there, and repeat it if not.",
+            outcome_unknown=True,
+        )
+
+    def unread(self, journal: Path) -> StorageReadOnlyError:
+        """A part of the store is where it cannot be read without writing."""
+        return StorageReadOnlyError(
+            f"The store '{self.path}' may not be written, and cannot be read without that: "
+            f"a part of it is still in '{journal.name}'.",
+            "Make the file and its folder writable, or copy both files to a folder that is, and open it there.",
+        )
+
+    def changed(self) -> StorageUnavailableError:
+        """Somebody else wrote to a file that may only be read here, and cannot be locked."""
+        return StorageUnavailableError(
+            f"Another process changed the store '{self.path}', which is open for reading only.", "Open it again."
+        )
+
     def _file_fault(self, error: sqlite3.Error) -> StorageError:
         # SQLite does not pass on why the file system refused, so look.
         if not os.access(self.path.parent, os.W_OK | os.X_OK) or not _writable_or_missing(self.path):
@@ -106,7 +129,12 @@ class Faults:
         with suppress(OSError):
             if shutil.disk_usage(self.path.parent).free < _LEAST_FREE:
                 return self.full()
-        return self.unavailable(f"{error} ({getattr(error, 'sqlite_errorname', 'unknown')})")
+        return self.unavailable(_named(error))
+
+
+def leaves_doubt(error: Exception) -> bool:
+    """Whether a commit that failed so may have reached the disk: not when it was refused, or did not fit."""
+    return not isinstance(error, sqlite3.Error) or code_of(error) not in {sqlite3.SQLITE_FULL, *_BUSY}
 
 
 def code_of(error: sqlite3.Error) -> int:
@@ -117,6 +145,10 @@ def code_of(error: sqlite3.Error) -> int:
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection holds what is needed, so that waiting may help."""
     return code_of(error) in _BUSY
+
+
+def _named(error: Exception) -> str:
+    return f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
 
 
 def _writable_or_missing(path: Path) -> bool:

@@ -16,6 +16,7 @@ from plugin_sdk.storage import StorageForeignError, StorageVersionError
 from plugins_builtin.storage_sqlite import queries
 from plugins_builtin.storage_sqlite.connecting import connect
 from plugins_builtin.storage_sqlite.faults import Faults
+from plugins_builtin.storage_sqlite.held import kept_closed
 from plugins_builtin.storage_sqlite.schema import APPLICATION_ID, Layout
 
 _MAGIC = b"SQLite format 3\x00"
@@ -27,27 +28,24 @@ def look(path: Path, faults: Faults, *, layout: Layout, migrate: bool) -> bool:
     """Returns whether there is a store, which then seems to be one that can be opened.
 
     Only the header is read, since SQLite would leave traces beside a file that it opens. When a journal lies there
-    the header may be out of date; then what it says of the version is not believed, and SQLite is asked later.
+    the header may be out of date; then what it says of the version is not believed, and SQLite is asked later. Nothing
+    is read of a file that this process has open already.
 
     Raises:
         StorageForeignError: It is something else.
         StorageVersionError: It is of a newer layout, or of an older one and should not be migrated.
         StorageDamagedError: It is cut short.
-        StorageReadOnlyError: It may not be written.
         StorageError: It cannot be read.
     """
-    header = _read_header(path, faults)
-    if header is None:
+    try:
+        with kept_closed(path) as may_be_opened:
+            return not may_be_opened or _looks_right(path, faults, layout=layout, migrate=migrate)
+    except FileNotFoundError:
         return False
-    if header.application != APPLICATION_ID:
-        raise _foreign(path, "an SQLite database of another program")
-    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise faults.read_only()
-    if not _has_journal(path):
-        check_version(header.version, path, layout=layout, migrate=migrate)
-        if header.is_cut_short and _read_header(path, faults) == header and not _has_journal(path):
-            raise faults.damaged("its end is missing")
-    return True
+    except OSError as error:
+        if error.errno == errno.EACCES:
+            raise faults.unavailable("it may not be read") from error
+        raise faults.of_file(error) from error
 
 
 def check_version(found: int, path: Path, *, layout: Layout, migrate: bool) -> None:
@@ -71,6 +69,11 @@ def check_version(found: int, path: Path, *, layout: Layout, migrate: bool) -> N
             found=found,
             known=known,
         )
+
+
+def has_journal(path: Path) -> bool:
+    """Whether something lies beside the file that belongs into it."""
+    return any(_size(path.with_name(path.name + suffix)) > 0 for suffix in ("-wal", "-journal"))
 
 
 def create(path: Path, faults: Faults, *, layout: Layout) -> None:
@@ -131,24 +134,28 @@ class _Header:
     is_cut_short: bool
 
 
-def _read_header(path: Path, faults: Faults) -> _Header | None:
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise _foreign(path, "a folder" if stat.S_ISDIR(found.st_mode) else "not a file")
-        with path.open("rb") as file:
-            header = file.read(_HEADER)
-            size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.EACCES:
-            raise faults.unavailable("it may not be read") from error
-        raise faults.of_file(error) from error
+def _looks_right(path: Path, faults: Faults, *, layout: Layout, migrate: bool) -> bool:
+    header = _read_header(path, faults)
+    if header.application != APPLICATION_ID:
+        raise _foreign(path, "an SQLite database of another program")
+    if not has_journal(path):
+        check_version(header.version, path, layout=layout, migrate=migrate)
+        if header.is_cut_short and _read_header(path, faults) == header and not has_journal(path):
+            raise faults.damaged("its end is missing")
+    return True
+
+
+def _read_header(path: Path, faults: Faults) -> _Header:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise _foreign(path, "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe")
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+        size = os.fstat(file.fileno()).st_size
     if not header:
         raise _foreign(path, "an empty file")
     if header[: len(_MAGIC)] != _MAGIC:
-        raise _foreign(path, "not an SQLite database")
+        raise _foreign(path, "a file of another kind")
     if len(header) < _HEADER:
         raise faults.damaged("its end is missing")
     page, pages = _number(header[16:18]), _number(header[28:32])
@@ -163,10 +170,6 @@ def _number(digits: bytes) -> int:
     return int.from_bytes(digits, "big")
 
 
-def _has_journal(path: Path) -> bool:
-    return any(_size(path.with_name(path.name + suffix)) > 0 for suffix in ("-wal", "-journal"))
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -176,7 +179,7 @@ def _size(path: Path) -> int:
 
 def _foreign(path: Path, what: str) -> StorageForeignError:
     return StorageForeignError(
-        f"'{path}' is {what}, not a store; it was left as it is.", "Name another path in the storage URL."
+        f"'{path}' is no SQLite store but {what}; it was left as it is.", "Name another path in the storage URL."
     )
 
 

@@ -12,7 +12,8 @@ import attrs
 
 from plugin_sdk.storage import Key, StorageError
 from plugins_builtin.storage_sqlite import queries
-from plugins_builtin.storage_sqlite.faults import Faults
+from plugins_builtin.storage_sqlite.connecting import number
+from plugins_builtin.storage_sqlite.faults import Faults, leaves_doubt
 from plugins_builtin.storage_sqlite.jobs import Job
 from plugins_builtin.storage_sqlite.transactions import Held, Writing, write
 
@@ -51,7 +52,6 @@ def carry_out(
     try:
         settled = [_run(connection, job, held, faults) for job in chain(waiting, more) if _begin(job, begun)]
         _write(connection, held, faults)
-        connection.execute(queries.COMMIT)
     except _StoreFailed as failed:
         _roll_back(connection)
         again = [*begun, *waiting]
@@ -61,7 +61,7 @@ def carry_out(
     except Exception as error:  # nobody may be left waiting, so nothing escapes
         _roll_back(connection)
         return _refused([*begun, *waiting], error, faults)
-    return settled
+    return _commit(connection, settled, faults)
 
 
 class _StoreFailed(Exception):
@@ -102,6 +102,33 @@ def _write(connection: sqlite3.Connection, held: Held, faults: Faults) -> None:
         raise _StoreFailed(faults.of(error)) from error
 
 
+def _commit(connection: sqlite3.Connection, settled: list[Settled], faults: Faults) -> list[Settled]:
+    try:
+        connection.execute(queries.COMMIT)
+    except Exception as error:  # nobody may be left waiting, so nothing escapes
+        _roll_back(connection)
+        is_unknown = leaves_doubt(error) and not _made_void(connection)
+        return [one if one.error else Settled(one.job, error=_told(error, faults, is_unknown)) for one in settled]
+    return settled
+
+
+def _made_void(connection: sqlite3.Connection) -> bool:
+    """Returns whether a commit that failed is certain never to come back.
+
+    When only the last step failed, all of it may be in the journal already, unseen until a crash: then recovery would
+    take it for a commit. That it cannot be seen now says nothing. But the next commit takes its place in the journal,
+    so one that changes nothing makes it void. This connection stays open meanwhile, and so nobody recovers.
+    """
+    try:
+        connection.execute(queries.BEGIN_WRITING)
+        connection.execute(f"{queries.USER_VERSION} = {number(connection, queries.USER_VERSION)}")
+        connection.execute(queries.COMMIT)
+    except sqlite3.Error:
+        _roll_back(connection)
+        return False
+    return True
+
+
 def _undo(writing: Writing, error: BaseException) -> None:
     if writing.failure is not None:
         raise _StoreFailed(error)
@@ -119,9 +146,20 @@ def _settle(writing: Writing) -> None:
 
 
 def _refused(jobs: Iterable[Job[Writing]], cause: Exception, faults: Faults) -> list[Settled]:
-    error = faults.of(cause) if isinstance(cause, sqlite3.Error) else faults.unavailable(type(cause).__name__)
+    return [Settled(job, error=_told(cause, faults)) for job in jobs]
+
+
+def _told(cause: Exception, faults: Faults, is_unknown: bool = False) -> StorageError:
+    """Returns what one job hears; an error of its own, because each caller adds its traceback."""
+    error: StorageError
+    if is_unknown:
+        error = faults.uncertain(cause)
+    elif isinstance(cause, sqlite3.Error):
+        error = faults.of(cause)
+    else:
+        error = faults.unavailable(type(cause).__name__)
     error.__cause__ = cause
-    return [Settled(job, error=error) for job in jobs]
+    return error
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -31,6 +31,7 @@ class Readers:
     _database: Database
     _faults: Faults
     _loop: EventLoop
+    _verify: Callable[[], None]
     _jobs: SimpleQueue[Job[Reading] | None] = attrs.field(init=False, factory=SimpleQueue)
     _threads: list[threading.Thread] = attrs.field(init=False, factory=list)
     _waiting: int = attrs.field(init=False, default=0)
@@ -87,6 +88,7 @@ class Readers:
         finally:
             reading.end()
             self._finish(connection)
+            self._verify()
 
     def _begun(self) -> sqlite3.Connection:
         try:

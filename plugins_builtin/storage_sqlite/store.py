@@ -7,20 +7,21 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import attrs
 
 from plugin_sdk.storage import (
+    EventLoop,
     Key,
     ReadTransaction,
     StorageClosedError,
+    StorageError,
     StorageFacts,
     Transaction,
     Wakes,
 )
 from plugins_builtin.storage_sqlite.checking import check
+from plugins_builtin.storage_sqlite.jobs import Errand
 from plugins_builtin.storage_sqlite.readers import Readers
 from plugins_builtin.storage_sqlite.transactions import Reading
 from plugins_builtin.storage_sqlite.writer import Writer
@@ -28,21 +29,25 @@ from plugins_builtin.storage_sqlite.writer import Writer
 R = TypeVar("R")
 
 
-@attrs.define(eq=False, repr=False)
+@attrs.define(eq=False, repr=False, kw_only=True)
 class SqliteStorage:
-    """One SQLite file, opened. Its laws are those of the port."""
+    """One SQLite file, opened. Its laws are those of the port; a refusal is what all writing meets."""
 
     _path: Path
     _facts: StorageFacts
     _writer: Writer
     _readers: Readers
     _wakes: Wakes
-    _closing: bool = attrs.field(init=False, default=False)
-    _closed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _loop: EventLoop
+    _refusal: Callable[[], StorageError] | None
+    _release: Callable[[], None]
+    _closing: Errand | None = attrs.field(init=False, default=None)
 
     async def transact(self, work: Callable[[Transaction], R]) -> R:
         """See the port."""
         await self._enter()
+        if self._refusal is not None:
+            raise self._refusal()
         return await self._writer.run(work)
 
     async def view(self, work: Callable[[ReadTransaction], R]) -> R:
@@ -72,16 +77,10 @@ class SqliteStorage:
 
     async def aclose(self) -> None:
         """See the port."""
-        if self._closing:
-            await self._closed.wait()
-            return
-        self._closing = True
-        self._wakes.close()
-        try:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._stop)
-        finally:
-            self._closed.set()
+        if self._closing is None:
+            self._wakes.close()
+            self._closing = Errand(self._stop, self._loop)
+        await self._closing.wait()
 
     async def _read(self, work: Callable[[Reading], R]) -> R:
         await self._enter()
@@ -89,7 +88,7 @@ class SqliteStorage:
 
     async def _enter(self) -> None:
         await anyio.lowlevel.checkpoint_if_cancelled()  # else a thread might begin what was cancelled before
-        if self._closing:
+        if self._closing is not None:
             raise StorageClosedError
 
     def _measured(self, _: Reading) -> StorageFacts:
@@ -100,3 +99,4 @@ class SqliteStorage:
         # The writer's connection goes last, and takes the journals with it if no other process has the file open.
         self._readers.stop()
         self._writer.stop()
+        self._release()

@@ -62,13 +62,17 @@ class Writer:
             target=self._serve, args=(open_database, opened), name="opencode-sqlite-writer", daemon=True
         )
         self._thread.start()
-        await opened.wait()
+        try:
+            await opened.wait()
+        except BaseException:
+            self._thread.join()  # it failed or was withdrawn, so there is nothing left to wait for
+            raise
 
     async def run(self, work: Callable[[Writing], R]) -> R:
         """Runs work in a transaction, and returns when its result is durable.
 
         Raises:
-            StorageError: The store failed, and nothing was written.
+            StorageError: The store failed, and nothing was written, unless the error says that this is unknown.
             Exception: Whatever the work raised; nothing was written.
         """
         job: Job[Writing] = Job(work)

@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plugin_sdk.storage import (
+    DEEPEST,
     JSON,
     EventLoop,
     InvalidDocumentError,
@@ -523,3 +524,19 @@ async def is_silent(iterator: Any) -> bool:
     with anyio.move_on_after(0.01) as scope:
         await anext(iterator)
     return scope.cancelled_caught
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for number in range(depth):
+        value = [value, "x"] if number % 2 else {"a": value}
+    return value
+
+
+def test_documents_may_be_nested_so_deep_and_no_deeper() -> None:
+    deepest = nested(DEEPEST)
+    assert decode_document(encode_document(deepest)) == deepest
+    with pytest.raises(InvalidDocumentError, match=f"more than {DEEPEST} lists and mappings"):
+        encode_document(nested(DEEPEST + 1))
+    wide = [[number] for number in range(1_000)]
+    assert decode_document(encode_document(wide)) == wide

@@ -201,3 +201,12 @@ async def test_two_stores_whose_places_are_unknown_are_not_taken_for_one() -> No
         assert (await old.facts()).place == (await new.facts()).place
         await fill(old)
         await copy(old, new)
+
+
+@pytest.mark.parametrize("number", [1.0, -0.0, 1e16, 1e22, 0.1, 2**60, -7])
+async def test_a_number_is_the_same_however_a_store_writes_it(number: float, tmp_path: Path) -> None:
+    async with a_store() as source, a_store("jsonfiles", tmp_path) as target:
+        row: Any = {"data": {"cost": [number]}}
+        await put(source, {("store", ("schema",)): {"version": 1}, ("event", ("ses_1", 0)): row})
+        await copy(source, target)
+        assert await target.view(lambda rows: rows.get("event", ("ses_1", 0))) == row

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins_builtin.storage_jsonfiles.names import is_continued, names_of, part_of, path_of_key
+from plugins_builtin.storage_jsonfiles.names import is_continued, names_of, part_of, path_of_key, table_in
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from(".%@~/\\ :json"), max_size=80) | st.text(
     "a.%~", max_size=900
@@ -23,6 +23,13 @@ def test_what_is_not_safe_in_a_file_name_is_spelled_out() -> None:
     assert [names_of(part, folder=True) for part in parts] == [
         ("%",), ("%2E",), ("%2E%2E",), ("%2Ex",), ("a%2Fb",), ("%C3%A9",), ("x%2Ejson",), ("12",), ("@12",), ("@-5",),
         ("%4012",),
+    ]  # fmt: skip
+
+
+def test_the_folder_of_no_table_is_where_the_number_of_the_layout_is() -> None:
+    assert path_of_key("migration", ("a",)) == ("%6Digration", "a.json")
+    assert [table_in(name) for name in ("%6Digration", "migration", "session", "Session", "%6d", ".x")] == [
+        "migration", None, "session", None, None, None,
     ]  # fmt: skip
 
 

@@ -78,6 +78,11 @@ def committed_and_killed(root: Path) -> None:
         kill(process)
 
 
+def long_ago(path: Path) -> None:
+    """Make a file look as if it was written before everything in the journal."""
+    os.utime(path, (1, 1))
+
+
 def note(root: Path, **changed: object) -> None:
     """Change what is noted about how far the journal is applied."""
     descriptor = os.open(root / ".opencode-core/applied", os.O_RDWR)
@@ -166,6 +171,8 @@ async def test_files_that_were_not_on_the_disk_when_the_machine_stopped_come_bac
     (root / "t/a.json").unlink()
     (root / "t/b.json").write_bytes(b"" if lost == "emptied" else b'"before"')
     (root / "t/c.json").write_bytes(b'"before"')
+    for name in ("b", "c"):
+        long_ago(root / f"t/{name}.json")
     if lost == "note too":
         (root / ".opencode-core/applied").write_bytes(b"\0" * 10)
     else:
@@ -190,6 +197,58 @@ async def test_what_the_first_generation_wrote_after_a_killed_process_is_kept(tm
     await storage.aclose()
 
     assert read == {**AFTER, ("a",): "by another program"}
+
+
+@pytest.mark.parametrize("name", ["a", "c"])
+async def test_what_the_first_generation_wrote_before_the_machine_stopped_is_kept(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "storage"
+    committed_and_killed(root)
+    written = (root / ".opencode-core/journal").stat().st_mtime
+    (root / f"t/{name}.json").write_bytes(b'"by another program"')
+    (root / "t/b.json").write_bytes(b'"by another prog')
+    for path in (root / f"t/{name}.json", root / "t/b.json"):
+        os.utime(path, (written + 1, written + 1))
+    note(root, boot=b"an earlier start")
+
+    storage = await open_store(url(root))
+    read = await found(storage)
+    await storage.aclose()
+
+    assert read == {**AFTER, (name,): "by another program"}
+
+
+async def test_what_was_never_noted_as_applied_is_applied_whatever_is_there(tmp_path: Path) -> None:
+    root = tmp_path / "storage"
+    killed_while_applying(root, 0)
+    written = (root / ".opencode-core/journal").stat().st_mtime
+    for name in "abc":
+        os.utime(root / f"t/{name}.json", (written + 1, written + 1))
+    note(root, boot=b"an earlier start")
+
+    storage = await open_store(url(root))
+    read = await found(storage)
+    await storage.aclose()
+
+    assert read == AFTER
+
+
+async def test_an_opening_empties_the_journal_that_a_killed_process_left(tmp_path: Path) -> None:
+    root = tmp_path / "storage"
+    await (await open_store(url(root))).aclose()
+    empty = (root / ".opencode-core/journal").stat().st_size
+    committed_and_killed(root)
+    left = (root / ".opencode-core/journal").stat().st_size
+
+    storage = await open_store(url(root))
+    size = (root / ".opencode-core/journal").stat().st_size
+    read = await found(storage)
+    right = await storage.check()
+    await storage.aclose()
+
+    assert left > empty
+    assert size == empty
+    assert read == AFTER
+    assert right == []
 
 
 async def test_a_damaged_record_before_a_whole_one_is_an_error_and_changes_nothing(tmp_path: Path) -> None:

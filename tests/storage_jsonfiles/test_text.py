@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin_sdk.storage import JSON, InvalidDocumentError
+from plugin_sdk.storage.documents import DEEPEST
 from plugins_builtin.storage_jsonfiles.text import from_bytes, to_bytes
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
@@ -87,6 +88,23 @@ def test_node_would_have_written_the_same_bytes() -> None:
     from hypothesis import settings
 
     settings(max_examples=15, deadline=None)(same)()
+
+
+def nested(depth: int) -> JSON:
+    document: JSON = 1
+    for number in range(depth):
+        document = {"a": document} if number % 2 else [document]
+    return document
+
+
+def test_what_every_reader_can_read_is_the_deepest_that_is_written() -> None:
+    assert from_bytes(to_bytes(nested(DEEPEST))) == nested(DEEPEST)
+    with pytest.raises(InvalidDocumentError, match="inside each other"):
+        to_bytes(nested(DEEPEST + 1))
+
+
+def test_what_the_first_generation_nested_more_deeply_is_migrated_all_the_same() -> None:
+    assert from_bytes(to_bytes(nested(DEEPEST + 100), compact=True)) == nested(DEEPEST + 100)
 
 
 def test_what_is_not_json_is_refused() -> None:

@@ -13,6 +13,7 @@ from plugin_sdk.storage import (
     ReadTransaction,
     Storage,
     StorageDamagedError,
+    StorageFullError,
     StorageVersionError,
     Transaction,
 )
@@ -235,6 +236,68 @@ async def test_a_session_that_cannot_be_migrated_is_named_and_the_version_stays(
 
     assert "secret" not in str(damaged.value)
     assert (root / "migration").read_bytes() == b"1"
+
+
+async def test_a_migration_that_must_fail_changes_no_document_and_leaves_no_backup(tmp_path: Path) -> None:
+    root = older_store(tmp_path / "storage", b"1")
+    v1_store.write(root / f"session/{PROJECT}/zzz_broken.json", b"{broken")
+    before = contents(tmp_path)
+
+    for _ in range(2):
+        with pytest.raises(StorageDamagedError, match=r"zzz_broken\.json"):
+            await open_store(url(root))
+
+    assert contents(tmp_path) == before
+
+
+async def test_a_migration_that_is_begun_again_has_the_backup_from_before_the_first_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = older_store(tmp_path / "storage", b"1")
+    before, original, count = contents(root), Files.write, 0
+
+    def fail(files: Files, names: tuple[str, ...], content: bytes) -> None:
+        nonlocal count
+        count += 1
+        if count >= 2:
+            raise StorageFullError("There is no space left.", "Make room.")
+        original(files, names, content)
+
+    monkeypatch.setattr(Files, "write", fail)
+    for _ in range(2):
+        with pytest.raises(StorageFullError):
+            await open_store(url(root))
+    monkeypatch.undo()
+    half = contents(root)
+    storage = await open_store(url(root))
+    facts, right = await storage.facts(), await storage.check()
+    await storage.aclose()
+    v1_store.write(root / "migration", b"1")
+    storage = await open_store(url(root))
+    again = await storage.facts()
+    await storage.aclose()
+
+    assert half != before
+    assert facts.backup == str(tmp_path / "storage.backup-v1")
+    assert contents(tmp_path / "storage.backup-v1") == before
+    assert right == []
+    assert again.backup == str(tmp_path / "storage.backup-v1-2")
+
+
+async def test_a_document_of_the_first_generation_that_is_nested_deeply_is_migrated(tmp_path: Path) -> None:
+    root = older_store(tmp_path / "storage", b"1")
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    v1_store.write(
+        root / f"session/{PROJECT}/{SESSION}.json", compact(v1_store.session({"diffs": [{"additions": 1, "x": deep}]}))
+    )
+
+    storage = await open_store(url(root))
+    diffs = await storage.view(lambda tx: tx.get("session_diff", (SESSION,)))
+    await storage.aclose()
+
+    assert diffs == [{"additions": 1, "x": deep}]
 
 
 def older_store(root: Path, version: bytes | None) -> Path:

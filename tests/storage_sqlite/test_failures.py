@@ -260,6 +260,13 @@ def test_every_code_of_sqlite_becomes_the_error_that_fits(path: Path, code: int,
     assert fault.remedy
 
 
+def test_the_remedy_for_damage_names_only_what_can_help(path: Path) -> None:
+    remedy = Faults(path=path, seconds=1).damaged("a page is broken").remedy
+    assert "restore a backup" in remedy
+    assert "'.recover'" in remedy
+    assert "storage copy" not in remedy  # which stops at the first damage
+
+
 def test_an_error_while_there_is_no_space_left_is_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE

@@ -146,7 +146,7 @@ async def test_something_else_is_refused_and_left_as_it_was(
 ) -> None:
     make_it(path)
     before = everything_in(path.parent)
-    with pytest.raises(StorageForeignError, match=r"left as it is"):
+    with pytest.raises(StorageForeignError, match=r"is no SQLite store but an? .*; it was left as it is\."):
         await open_store(f"sqlite://{path}", migrate=migrate)
     assert everything_in(path.parent) == before
 
@@ -211,6 +211,39 @@ async def test_a_path_below_a_file_cannot_be_reached(tmp_path: Path) -> None:
     a_text(tmp_path / "file")
     with pytest.raises(StorageUnavailableError):
         await open_store(f"sqlite://{tmp_path}/file/store.sqlite")
+
+
+WRITE = """
+import sys, anyio
+from plugins_builtin.storage_sqlite import open_store
+async def main():
+    storage = await open_store(f"sqlite://{sys.argv[1]}")
+    await storage.transact(lambda tx: tx.put("t", ("other process",), 1))
+    await storage.aclose()
+anyio.run(main)
+"""
+
+
+async def test_a_second_store_in_the_process_takes_no_lock_from_the_first(path: Path) -> None:
+    first = await open_store(f"sqlite://{path}")
+    await first.transact(putting("t", {(1,): 1}))
+    await (await open_store(f"sqlite://{path}")).aclose()
+    children.output(WRITE, path)  # it would take itself for the last one, and remove the journal of the first
+    assert path.with_name(path.name + "-wal").exists()
+    await first.transact(putting("t", {(2,): 2}))
+    found = await first.view(lambda tx: [key for key, _ in tx.scan("t")])
+    await first.aclose()
+    assert found == [(1,), (2,), ("other process",)]
+
+
+async def test_a_file_is_looked_at_again_once_every_store_of_it_is_closed(path: Path) -> None:
+    first, second = await open_store(f"sqlite://{path}"), await open_store(f"sqlite://{path}")
+    await first.aclose()
+    await second.aclose()
+    with path.open("r+b") as file:
+        file.write(b"x")
+    with pytest.raises(StorageForeignError):
+        await open_store(f"sqlite://{path}")
 
 
 async def test_after_a_failed_opening_nothing_is_left_open(path: Path) -> None:

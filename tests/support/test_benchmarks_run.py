@@ -55,6 +55,22 @@ ROWS = {
     ],
 }
 
+STORAGE_SECTIONS = [
+    "durable appends, each",
+    "reading the events of a session",
+    "listing sessions",
+    "bytes and memory",
+]
+STORAGE_GOALS = [
+    "sqlite, 1 session",
+    "sqlite, 10 sessions",
+    "sqlite, 50 sessions",
+    "sqlite, 1 session, no projection",
+    "history, decoded to values",
+    "a page of 10 out of 120",
+    "a page of 50 out of 120",
+]
+
 
 def test_the_kernel_benchmark_prints_and_saves_every_row(tmp_path: Path) -> None:
     saved = tmp_path / "results.json"
@@ -68,6 +84,19 @@ def test_the_kernel_benchmark_prints_and_saves_every_row(tmp_path: Path) -> None
         assert any(line.startswith(f"-- {section} --") for line in printed)
     for row in rows:
         assert any(line.startswith(row["name"]) for line in printed), row["name"]
+        assert row["least"] is not None or row["note"], row["name"]
+
+
+def test_the_storage_benchmark_prints_and_saves_every_section(tmp_path: Path) -> None:
+    saved = tmp_path / "results.json"
+    ran = run("storage", "--quick", "--json", str(saved))
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(saved.read_text(encoding="utf-8"))["benchmarks"]["storage"]
+    assert list(dict.fromkeys(row["section"] for row in rows)) == STORAGE_SECTIONS
+    judged = [row["name"] for row in rows if row["ratio_target"] is not None]
+    assert judged == STORAGE_GOALS
+    for row in rows:
+        assert any(line.startswith(row["name"]) for line in ran.stdout.splitlines()), row["name"]
         assert row["least"] is not None or row["note"], row["name"]
 
 
