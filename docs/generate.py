@@ -284,8 +284,9 @@ def _storage_page() -> str:
             if _storage_kind(value) == kind:
                 lines += _member(value, name, typed=True)
     lines += [
-        "## Aliases",
+        "## Constants and aliases",
         "",
+        f"- `DEEPEST`: {sdk_storage.DEEPEST}, how many lists and mappings may stand inside each other in a document.",
         *(f"- `{name}`: {_markdown(_constants(sdk_storage, whole=True)[name])}" for name in ("JSON", "Key")),
     ]
     lines += ["", "## Errors", "", "What each one means to whom it is raised at is in [Errors](errors.md).", ""]

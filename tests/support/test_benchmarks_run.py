@@ -56,7 +56,8 @@ ROWS = {
 }
 
 STORAGE_SECTIONS = [
-    "durable appends, each",
+    "durable appends to SQLite, each",
+    "durable appends to other backends, each",
     "reading the events of a session",
     "listing sessions",
     "bytes and memory",
