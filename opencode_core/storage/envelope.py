@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
 import attrs
 
@@ -54,10 +55,12 @@ def from_row(aggregate: str, sequence: int, row: JSON, codec: EventCodec) -> Rec
         UnknownEventError: Nobody knows its type or version.
         EventDecodeError: The row or its data do not fit.
     """
+    fields: Any = row
     try:
-        fields = cast("Mapping[str, Any]", row)
-        type, _, version = fields["type"].rpartition("/")
-        id, number, data, location = fields["id"], int(version), fields["data"], _location(fields.get("location"))
+        id, data, location = fields["id"], fields["data"], fields.get("location")
+        type, version = _kind(fields["type"])
+        if location is not None:
+            location = _location(location)
     except Exception as error:
         raise EventDecodeError(
             f"The event {sequence} of '{aggregate}' is not one.", "Run 'opencode-core storage check'."
@@ -66,9 +69,15 @@ def from_row(aggregate: str, sequence: int, row: JSON, codec: EventCodec) -> Rec
         aggregate=aggregate,
         sequence=sequence,
         id=id,
-        event=codec.decode(type, number, data, aggregate),
+        event=codec.decode(type, version, data, aggregate),
         location=location,
     )
+
+
+@lru_cache(maxsize=1024)
+def _kind(tag: str) -> tuple[str, int]:
+    type, _, version = tag.rpartition("/")
+    return type, int(version)
 
 
 def serialize(recorded: Recorded, codec: EventCodec) -> Serialized:

@@ -86,8 +86,11 @@ class Reading:
         check_table(table)
 
     def _stored(self, table: str, key: bytes) -> JSON:
-        found = self.rows(queries.GET, (table, key))
-        return decode_document(found[0][0]) if found else None
+        try:
+            found = self._connection.execute(queries.GET, (table, key)).fetchone()
+        except sqlite3.Error as error:
+            raise self._faults.of(error) from error
+        return None if found is None else decode_document(found[0])
 
     def _documents(self, cursor: sqlite3.Cursor, prefix: Key) -> Iterator[tuple[Key, JSON]]:
         """Yields what a scan finds; a snapshot does not change, so no more is read than is asked for."""
