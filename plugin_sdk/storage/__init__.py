@@ -24,13 +24,14 @@ from opencode_core.model.storage import Key, StorageFacts
 from opencode_core.ports.storage import ReadTransaction, Storage, StorageFactory, Transaction
 from plugin_sdk.storage.documents import DEEPEST, decode_document, decode_documents, encode_document
 from plugin_sdk.storage.keys import check_key, check_table, decode_key, encode_key, key_range
-from plugin_sdk.storage.threads import EventLoop, Outcome
+from plugin_sdk.storage.threads import Errand, EventLoop, Outcome
 from plugin_sdk.storage.urls import path_of, shown, switches_of
 from plugin_sdk.storage.wakes import Wakes
 
 __all__ = [
     "DEEPEST",
     "JSON",
+    "Errand",
     "EventLoop",
     "InvalidDocumentError",
     "InvalidKeyError",

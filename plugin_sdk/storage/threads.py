@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-__all__ = ["EventLoop", "Outcome"]
+__all__ = ["Errand", "EventLoop", "Outcome"]
 
 R = TypeVar("R")
 
@@ -107,6 +107,39 @@ class Outcome(Generic[R]):
             # Asyncio's own cancel() passes through the shield.
             with anyio.CancelScope(shield=True), suppress(anyio.get_cancelled_exc_class()):
                 await self._ready.wait()
+
+
+@attrs.define(eq=False, repr=False)
+class Errand(Generic[R]):
+    """A function that runs in a thread of its own from now on; no cancellation leaves it behind.
+
+    So a store is opened and closed: whoever cancels the caller, what was begun ends before the caller goes on.
+    """
+
+    _function: Callable[[], R]
+    _loop: EventLoop
+    _outcome: Outcome[R] = attrs.field(init=False, factory=Outcome)
+    _thread: threading.Thread = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._outcome.begin()
+        # A daemon, like those that it may have to wait for.
+        self._thread = threading.Thread(target=self._run, name="opencode-storage-errand", daemon=True)
+        self._thread.start()
+
+    async def wait(self) -> R:
+        """Returns what the function returned, or raises what it raised, when its thread is gone; for any number."""
+        try:
+            return await self._outcome.wait()
+        finally:
+            self._thread.join()  # it has delivered, so there is nothing left to wait for
+
+    def _run(self) -> None:
+        try:
+            self._outcome.succeed(self._function())
+        except BaseException as error:  # whatever it is, it belongs to the caller
+            self._outcome.fail(error)
+        self._loop.deliver((self._outcome,))
 
 
 def _cancel_again() -> None:

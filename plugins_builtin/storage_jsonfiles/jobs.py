@@ -9,8 +9,6 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from plugin_sdk.storage import EventLoop, Outcome
-
 T = TypeVar("T")
 
 
@@ -73,32 +71,3 @@ class Crew(Generic[T]):
             with self._lock:
                 self._unfinished -= len(group)
             self._deliver(group)
-
-
-@attrs.define(eq=False, repr=False)
-class Errand(Generic[T]):
-    """A function that runs in a thread of its own. It has begun when this is made, and no cancellation ends it."""
-
-    _function: Callable[[], T]
-    _loop: EventLoop
-    _outcome: Outcome[T] = attrs.field(init=False, factory=Outcome)
-    _thread: threading.Thread = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._outcome.begin()
-        self._thread = threading.Thread(target=self._run, name="jsonfiles errand")
-        self._thread.start()
-
-    async def wait(self) -> T:
-        """Returns what the function returned, or raises what it raised, when the thread is gone; for any number."""
-        try:
-            return await self._outcome.wait()
-        finally:
-            self._thread.join()  # it has delivered, so this takes no time
-
-    def _run(self) -> None:
-        try:
-            self._outcome.succeed(self._function())
-        except BaseException as error:
-            self._outcome.fail(error)
-        self._loop.deliver([self._outcome])

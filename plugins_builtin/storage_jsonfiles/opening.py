@@ -11,6 +11,7 @@ import anyio.lowlevel
 import attrs
 
 from plugin_sdk.storage import (
+    Errand,
     EventLoop,
     Storage,
     StorageFacts,
@@ -28,7 +29,6 @@ from plugins_builtin.storage_jsonfiles.changes import new_version
 from plugins_builtin.storage_jsonfiles.durable import sync_folder
 from plugins_builtin.storage_jsonfiles.failures import translated
 from plugins_builtin.storage_jsonfiles.inspection import CURRENT, Found, inspect
-from plugins_builtin.storage_jsonfiles.jobs import Errand
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
 from plugins_builtin.storage_jsonfiles.migrations import migrated
 from plugins_builtin.storage_jsonfiles.store import JsonFiles

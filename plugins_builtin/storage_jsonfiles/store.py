@@ -11,6 +11,7 @@ import anyio.lowlevel
 import attrs
 
 from plugin_sdk.storage import (
+    Errand,
     EventLoop,
     Key,
     Outcome,
@@ -22,7 +23,7 @@ from plugin_sdk.storage import (
 )
 from plugins_builtin.storage_jsonfiles.access import Access
 from plugins_builtin.storage_jsonfiles.checking import size_of, what_is_wrong
-from plugins_builtin.storage_jsonfiles.jobs import Crew, Errand
+from plugins_builtin.storage_jsonfiles.jobs import Crew
 from plugins_builtin.storage_jsonfiles.ledger import Ledger
 from plugins_builtin.storage_jsonfiles.transactions import Snapshot
 from plugins_builtin.storage_jsonfiles.watching import Watch

@@ -6,7 +6,6 @@ its commit, and those of one process never collide with each other.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -124,32 +123,3 @@ def _retold(error: StorageUnavailableError) -> StorageUnavailableError:
 def started_views(threads: int) -> ThreadPoolExecutor:
     """Returns the threads in which views run."""
     return ThreadPoolExecutor(threads, thread_name_prefix="storage-postgres-view")
-
-
-@attrs.define(eq=False, repr=False)
-class Errand:
-    """A function that runs in a thread of its own; it counts as begun."""
-
-    _function: Callable[[], Any]
-    _loop: EventLoop
-    _outcome: Outcome[Any] = attrs.field(init=False, factory=Outcome)
-    _thread: threading.Thread = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._outcome.begin()
-        self._thread = threading.Thread(target=self._run, name="storage-postgres")
-        self._thread.start()
-
-    async def wait(self) -> Any:
-        """Returns what the function returned, when the thread is gone."""
-        try:
-            return await self._outcome.wait()
-        finally:
-            self._thread.join()  # it has delivered, so there is nothing left to wait for
-
-    def _run(self) -> None:
-        try:
-            self._outcome.succeed(self._function())
-        except BaseException as error:
-            self._outcome.fail(error)
-        self._loop.deliver([self._outcome])

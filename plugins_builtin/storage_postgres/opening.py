@@ -6,12 +6,12 @@ import secrets
 from collections.abc import Sequence
 from functools import partial
 
-from plugin_sdk.storage import EventLoop, Storage, Wakes
+from plugin_sdk.storage import Errand, EventLoop, Storage, Wakes
 from plugins_builtin.storage_postgres.address import Address, read_address
 from plugins_builtin.storage_postgres.checking import check_store, facts_of
 from plugins_builtin.storage_postgres.connecting import dial, dial_and_join, join
 from plugins_builtin.storage_postgres.connection import Connection
-from plugins_builtin.storage_postgres.jobs import Errand, Jobs, started_views
+from plugins_builtin.storage_postgres.jobs import Jobs, started_views
 from plugins_builtin.storage_postgres.layout import MIGRATIONS, Migration, prepare
 from plugins_builtin.storage_postgres.listener import Listener
 from plugins_builtin.storage_postgres.marker import Marker, sweep

@@ -10,6 +10,7 @@ import anyio.lowlevel
 import attrs
 
 from plugin_sdk.storage import (
+    Errand,
     EventLoop,
     Key,
     ReadTransaction,
@@ -18,7 +19,7 @@ from plugin_sdk.storage import (
     Transaction,
     Wakes,
 )
-from plugins_builtin.storage_postgres.jobs import Errand, Jobs
+from plugins_builtin.storage_postgres.jobs import Jobs
 from plugins_builtin.storage_postgres.listener import Listener
 from plugins_builtin.storage_postgres.marker import Marker
 from plugins_builtin.storage_postgres.pool import Pool
@@ -38,7 +39,7 @@ class PostgresStorage:
     _listener: Listener
     _check: Callable[[], Sequence[str]]
     _facts: Callable[[], StorageFacts]
-    _closing: Errand | None = attrs.field(init=False, default=None)
+    _closing: Errand[None] | None = attrs.field(init=False, default=None)
 
     async def transact(self, work: Callable[[Transaction], R]) -> R:
         """Runs work atomically and serialisably, and returns when the result is durable."""

@@ -11,6 +11,7 @@ import anyio.lowlevel
 import attrs
 
 from plugin_sdk.storage import (
+    Errand,
     EventLoop,
     Key,
     ReadTransaction,
@@ -21,7 +22,6 @@ from plugin_sdk.storage import (
     Wakes,
 )
 from plugins_builtin.storage_sqlite.checking import check
-from plugins_builtin.storage_sqlite.jobs import Errand
 from plugins_builtin.storage_sqlite.readers import Readers
 from plugins_builtin.storage_sqlite.transactions import Reading
 from plugins_builtin.storage_sqlite.writer import Writer
@@ -41,7 +41,7 @@ class SqliteStorage:
     _loop: EventLoop
     _refusal: Callable[[], StorageError] | None
     _release: Callable[[], None]
-    _closing: Errand | None = attrs.field(init=False, default=None)
+    _closing: Errand[None] | None = attrs.field(init=False, default=None)
 
     async def transact(self, work: Callable[[Transaction], R]) -> R:
         """See the port."""
