@@ -20,7 +20,6 @@ from opencode_core import jsonc
 from opencode_core.errors import ConfigError, Place
 from opencode_core.model.json import JSON
 from opencode_core.model.location import Location
-from opencode_core.project import folders_of
 
 __all__ = [
     "Document",
@@ -33,6 +32,7 @@ __all__ = [
 ]
 
 _NAMES = ("opencode.json", "opencode.jsonc")
+_OWN_KEYS = {"$schema", "plugin", "plugins", "plugin_allow", "plugin_block", "plugin_strict", "plugin_watch", "storage"}
 _LARGEST = 1024 * 1024
 _PATH = re.compile(r"[/\\]|^[.~]|\.py$")
 _REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
@@ -94,6 +94,7 @@ class PluginSettings:
         options: The options of each plugin by its name.
         allow: The only names that may load; None when all may.
         block: The names that may not load.
+        keys: Every other key of the documents, for the plugin that owns it: lists add up, of others the last counts.
         strict: Whether a plugin that fails stops the host, instead of being quarantined.
         watch: Whether changed plugins reload by themselves.
     """
@@ -102,6 +103,7 @@ class PluginSettings:
     options: Mapping[str, Mapping[str, JSON]] = attrs.field(factory=dict, repr=False)
     allow: tuple[str, ...] | None = None
     block: tuple[str, ...] = ()
+    keys: Mapping[str, JSON] = attrs.field(factory=dict, repr=False)
     strict: bool = False
     watch: bool = False
 
@@ -189,11 +191,14 @@ def plugin_settings(documents: Iterable[Document]) -> PluginSettings:
     """
     specs: list[PluginSpec] = []
     options: dict[str, dict[str, JSON]] = {}
+    keys: dict[str, JSON] = {}
     settings = PluginSettings()
     for document in documents:
         specs += _specs(document)
         for name, changed in _options(document).items():
             options.setdefault(name, {}).update(changed)
+        for key in document.values.keys() - _OWN_KEYS:
+            keys[key] = added(keys.get(key), document.values[key])
         settings = attrs.evolve(
             settings,
             allow=_strings(document, "plugin_allow", settings.allow),
@@ -201,7 +206,13 @@ def plugin_settings(documents: Iterable[Document]) -> PluginSettings:
             strict=_flag(document, "plugin_strict", settings.strict),
             watch=_flag(document, "plugin_watch", settings.watch),
         )
-    return attrs.evolve(settings, load=_once(specs), options=options, block=tuple(dict.fromkeys(settings.block)))
+    block = tuple(dict.fromkeys(settings.block))
+    return attrs.evolve(settings, load=_once(specs), options=options, keys=keys, block=block)
+
+
+def added(before: JSON, now: JSON) -> JSON:
+    """Returns what two documents say together: lists add up, anything else is replaced."""
+    return [*before, *now] if isinstance(before, (list, tuple)) and isinstance(now, (list, tuple)) else now
 
 
 def storage_setting(documents: Iterable[Document]) -> str | None:
@@ -228,7 +239,7 @@ def storage_setting(documents: Iterable[Document]) -> str | None:
 def _project_documents(location: Location, config_dir: Path, environ: Mapping[str, str]) -> Iterator[Document]:
     if environ.get("OPENCODE_DISABLE_PROJECT_CONFIG", "").strip().lower() in ("1", "true", "yes"):
         return
-    folders = folders_of(location)
+    folders = location.folders
     for inner in ("", ".opencode"):
         for folder in folders:
             # The person's own folder was read already, with an authority that it must not lose here.

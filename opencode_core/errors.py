@@ -7,8 +7,11 @@ OpencodeError
 ├── ScopeClosedError            something was registered in a scope that has ended
 ├── ContextError
 │   ├── InitializationBlockedError   a first baseline cannot be complete yet
-│   └── EmptyRenderingError     a context source rendered nothing
+│   ├── SourceFaultError        a context source cannot be rendered or encoded
+│   │   └── EmptyRenderingError a context source rendered nothing
+│   └── SnapshotDecodeError     what a session's model was told last cannot be read
 ├── SubscriberOverflowError     a live subscriber read too slowly
+├── PermissionBlockedError      a rule or a person does not permit something
 ├── ControlError                a running host could not be reached or did not answer
 ├── TrustError                  the record of trusted projects cannot be read or written
 ├── StorageError                a store failed
@@ -43,6 +46,7 @@ OpencodeError
 │   ├── MessageDecodeError      a stored session, message or part cannot be read
 │   ├── PromptConflictError     a prompt id was used for something else
 │   ├── LifecycleConflictError  a promotion does not fit what was admitted
+│   ├── SessionElsewhereError   a session runs in another Location now
 │   ├── IllegalTransitionError  a part cannot go from its state to that one
 │   └── OperationUnavailableError    an operation does not exist yet
 └── PluginError                 one plugin is at fault, and is named
@@ -60,6 +64,8 @@ ToolFailure                     not an error of the framework: what a tool tells
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import attrs
 
@@ -88,6 +94,7 @@ __all__ = [
     "OpencodeError",
     "OperationUnavailableError",
     "OwnerConflictError",
+    "PermissionBlockedError",
     "Place",
     "PluginApiError",
     "PluginContractError",
@@ -102,8 +109,11 @@ __all__ = [
     "PromptConflictError",
     "ScopeClosedError",
     "SequenceGapError",
+    "SessionElsewhereError",
     "SessionError",
     "SessionNotFoundError",
+    "SnapshotDecodeError",
+    "SourceFaultError",
     "StorageBusyError",
     "StorageClosedError",
     "StorageConflictError",
@@ -196,32 +206,95 @@ class InitializationBlockedError(ContextError):
     """A first baseline cannot be complete yet, because sources are unavailable.
 
     Attributes:
-        keys: All sources that are unavailable, in composition order.
+        keys: All required sources that are unavailable, in composition order.
+        reasons: Why, by key.
+        owners: Who contributes them, by key, as far as it is known.
     """
 
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        named = ", ".join(f"'{key}'" for key in keys)
+    def __init__(
+        self, keys: tuple[str, ...], reasons: Mapping[str, str] | None = None, owners: Mapping[str, str] | None = None
+    ) -> None:
+        self.keys = keys
+        self.reasons = dict(reasons or {})
+        self.owners = dict(owners or {})
         super().__init__(
-            f"The first baseline is blocked because these context sources are unavailable: {named}.",
+            f"The first baseline is blocked because these context sources are unavailable:"
+            f" {', '.join(self._named(key) for key in keys)}.",
             "Try again when they can be loaded, or block the plugins that contribute them.",
         )
-        self.keys = keys
+
+    def _named(self, key: str) -> str:
+        owner = f" of the plugin '{self.owners[key]}'" if self.owners.get(key) else ""
+        reason = f" ({self.reasons[key]})" if self.reasons.get(key) else ""
+        return f"'{key}'{owner}{reason}"
 
 
-class EmptyRenderingError(ContextError):
+class SourceFaultError(ContextError):
+    """A context source cannot be rendered or encoded: a defect of the plugin that contributes it.
+
+    Attributes:
+        key: The source.
+        stage: What failed: ``baseline``, ``update``, ``removed`` or ``encode``.
+    """
+
+    def __init__(self, key: str, stage: str, cause: BaseException | None = None) -> None:
+        what = "could not be encoded" if stage == "encode" else f"failed in its '{stage}' rendering"
+        why = f": {type(cause).__name__}: {cause}" if cause is not None else ""
+        super().__init__(
+            f"The context source '{key}' {what}{why}.", f"Fix '{stage}' of the source, or block its plugin."
+        )
+        self.key = key
+        self.stage = stage
+
+
+class EmptyRenderingError(SourceFaultError):
     """A context source rendered nothing where text is required."""
 
     def __init__(self, key: str, rendering: str) -> None:
+        super().__init__(key, rendering)
+        self.problem = f"The {rendering} rendering of the context source '{key}' is empty."
+        self.remedy = f"Return text from '{rendering}', or return ABSENT from 'load'."
+
+    @property
+    def rendering(self) -> str:
+        """Which rendering was empty."""
+        return self.stage
+
+
+class SnapshotDecodeError(ContextError):
+    """What a session's model was told last cannot be read.
+
+    Attributes:
+        session: The session's id.
+        key: The source; empty when it is the epoch itself.
+    """
+
+    def __init__(self, session: str, key: str, reason: str) -> None:
+        what = f"The snapshot of the context source '{key}'" if key else "The Context Epoch"
         super().__init__(
-            f"The {rendering} rendering of the context source '{key}' is empty.",
-            f"Return text from '{rendering}', or make the source absent.",
+            f"{what} in session '{session}' cannot be read: {reason}.", "Run 'opencode-core storage check'."
         )
+        self.session = session
         self.key = key
-        self.rendering = rendering
 
 
 class SubscriberOverflowError(OpencodeError):
     """A live subscriber read too slowly and missed events."""
+
+
+class PermissionBlockedError(OpencodeError):
+    """A rule or a person does not permit something; the model is told.
+
+    Attributes:
+        action: What was to be done.
+        resources: To what.
+    """
+
+    def __init__(self, action: str, resources: tuple[str, ...], reason: str) -> None:
+        named = ", ".join(f"'{each}'" for each in resources)
+        super().__init__(f"'{action}' is not permitted for {named or 'this'}: {reason}.", "Do it another way, or ask.")
+        self.action = action
+        self.resources = resources
 
 
 class ControlError(OpencodeError):
@@ -405,6 +478,22 @@ class PromptConflictError(SessionError):
 
 class LifecycleConflictError(SessionError):
     """A promotion does not fit what was admitted."""
+
+
+class SessionElsewhereError(SessionError):
+    """A session runs in another Location now; what was pending still is.
+
+    Attributes:
+        directory: Where it runs.
+    """
+
+    def __init__(self, session: str, directory: str, here: str) -> None:
+        super().__init__(
+            f"The session '{session}' runs in '{directory}', not in '{here}'.",
+            "Open a host there, and resume it.",
+            session=session,
+        )
+        self.directory = directory
 
 
 class IllegalTransitionError(SessionError):

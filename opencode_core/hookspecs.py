@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opencode_core.model.location import Location
     from opencode_core.model.permission import PermissionAnswer, PermissionRequest
     from opencode_core.model.provider import ProviderRequest, ProviderTurn
-    from opencode_core.model.skill import Skill
+    from opencode_core.model.skill import Skill, SkillSource
     from opencode_core.model.tool import Tool, ToolCall, ToolOutput
     from opencode_core.ports.provider import ProviderAdapter
     from opencode_core.ports.scope import PluginScope
@@ -201,7 +201,7 @@ def opencode_tools(location: Location, options: Any, scope: PluginScope) -> Mapp
 
 
 @hookspec
-def opencode_skills(location: Location, options: Any, scope: PluginScope) -> Iterable[Skill]:
+def opencode_skills(location: Location, options: Any, scope: PluginScope) -> Iterable[Skill | SkillSource]:
     """Contributes knowledge that the model asks for by name.
 
     When: A Location opens, and again when the plugin is reloaded.
@@ -210,7 +210,8 @@ def opencode_skills(location: Location, options: Any, scope: PluginScope) -> Ite
         location: Where sessions will run.
 
     Returns:
-        An iterable of skills. One overlays a skill of the same name from a plugin earlier in the order.
+        An iterable of skills, and of sources that look for skills each time somebody asks. A skill overlays one of the
+        same name from a plugin earlier in the order.
 
     Raises:
         Anything: The plugin is quarantined in this Location.

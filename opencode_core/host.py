@@ -17,13 +17,12 @@ from opencode_core.bus import Bus
 from opencode_core.clock import Clock, SystemClock
 from opencode_core.config import Document, Documents, PluginSettings, PluginSpec, plugin_settings, storage_setting
 from opencode_core.context.compose import compose
-from opencode_core.context.observe import observe
-from opencode_core.context.reconcile import initialize
+from opencode_core.context.observe import LoadFault, observe
 from opencode_core.control import serve_control
-from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
+from opencode_core.errors import ConfigError, PluginError, ScopeClosedError, SourceFaultError
 from opencode_core.ids import Ids
 from opencode_core.model.catalog import Catalog, CatalogDraft
-from opencode_core.model.context import Baseline, SystemContext
+from opencode_core.model.context import Baseline, Boundary, Observation, SystemContext
 from opencode_core.model.event.base import Event, Recorded
 from opencode_core.model.event.plugin import CatalogUpdated
 from opencode_core.model.json import JSON
@@ -32,6 +31,7 @@ from opencode_core.model.location import Location
 from opencode_core.plugins.boarding import Boarding, Survey
 from opencode_core.plugins.calls import tell
 from opencode_core.plugins.candidate import Candidate
+from opencode_core.plugins.diagnostics import load_error, source_error
 from opencode_core.plugins.directory import PluginDirectory
 from opencode_core.plugins.finder import Ask, Finder
 from opencode_core.plugins.hot import HotReload
@@ -40,16 +40,20 @@ from opencode_core.plugins.packages import Installer, PipInstaller
 from opencode_core.plugins.place import Place
 from opencode_core.plugins.replay import Replayed
 from opencode_core.plugins.scope import Attachment, Contribution, Owner, Registry, Scope, View
+from opencode_core.plugins.services import HostServices
 from opencode_core.plugins.slots import RUNTIME_HOOKS, STORAGE_BACKENDS
 from opencode_core.plugins.trust import TrustStore
 from opencode_core.plugins.watch import Watcher
+from opencode_core.ports.scope import HostFacts
 from opencode_core.ports.storage import Storage, StorageFactory
 from opencode_core.project import find_location
+from opencode_core.session.selecting import select_agent
 from opencode_core.storage.keeping import Kept
 from opencode_core.storage.live import event_bus
 from opencode_core.storage.telling import Teller
 
 if TYPE_CHECKING:
+    from opencode_core.session.boundary import Boundaries
     from opencode_core.session.store import SessionStore
     from opencode_core.storage.log import EventLog
 
@@ -139,7 +143,9 @@ class Host:
             clock=clock,
             entry_points=entry_points,
         )
+        facts = HostFacts(environ=environment, config_dir=documents.config_dir, data_dir=data, now=clock.now)
         host = cls._make(settings, documents, finder, clock, cleanup_deadline, storage)
+        host.plugins.registry.services = HostServices(facts, host.plugins)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(host._close)
             host._warn_about_storage(found)
@@ -258,14 +264,60 @@ class Host:
         """Composes the System Context of a Location, the host's own by default."""
         return await compose((place or self.location).read())
 
-    async def baseline(self, place: Place | None = None) -> Baseline:
+    async def observe(self, place: Place | None = None, *, agent: str | None = None) -> Observation:
+        """Observes what a new session in a Location would be told, the host's own by default.
+
+        Args:
+            place: The Location.
+            agent: For which agent; None for the one that is selected without being named.
+        """
+        place = place or self.location
+        view = place.read()
+        _name, definition = select_agent(view, agent)
+        return await self._observe(view, Boundary(location=place.location, agent=definition))
+
+    async def baseline(self, place: Place | None = None, *, agent: str | None = None) -> Baseline:
         """Renders what a new session in a Location would be told, the host's own by default.
 
         Raises:
-            ContextError: A source is unavailable, or rendered nothing.
+            InitializationBlockedError: A required source is unavailable, or cannot be rendered.
         """
-        context = await self.context(place)
-        return initialize(context, await observe(context))
+        from opencode_core.context.epoch import Begin, Standing, decide
+
+        observation = await self.observe(place, agent=agent)
+        step = decide(Standing(epoch=None), observation, on_fault=self._on_source_fault)
+        assert isinstance(step, Begin)
+        return step.baseline
+
+    async def boundaries(self, place: Place | None = None, *, sessions: SessionStore | None = None) -> Boundaries:
+        """Returns what crosses the boundaries of the sessions in a Location, the host's own by default.
+
+        Args:
+            place: The Location.
+            sessions: The sessions, of another store perhaps; None for those of the host's own.
+
+        Raises:
+            StorageError: As `log` does.
+        """
+        from opencode_core.session.boundary import Boundaries
+
+        place = place or self.location
+        return Boundaries(
+            store=await self.sessions() if sessions is None else sessions,
+            location=place.location,
+            read=place.read,
+            observe=self._observe,
+            on_fault=self._on_source_fault,
+        )
+
+    async def _observe(self, view: View, boundary: Boundary) -> Observation:
+        return await observe(await compose(view), boundary, on_fault=self._on_load_fault)
+
+    def _on_load_fault(self, fault: LoadFault) -> None:
+        self.plugins.report(fault.owner, load_error(fault.key, fault.owner, fault.reason, fault.error))
+
+    def _on_source_fault(self, fault: SourceFaultError, owner: str) -> None:
+        self.plugins.report(owner, source_error(fault, owner))
 
     @asynccontextmanager
     async def open_location(self, directory: Path | str) -> AsyncIterator[Place]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from opencode_core.errors import ConfigError
 from opencode_core.model.location import Location
 
-__all__ = ["find_location", "folders_of"]
+__all__ = ["find_location"]
 
 
 def find_location(directory: Path | str) -> Location:
@@ -31,12 +31,6 @@ def find_location(directory: Path | str) -> Location:
         if os.path.exists(folder / ".git"):
             return Location(directory=canonical, root=folder, is_git=True)
     return Location(directory=canonical, root=canonical, is_git=False)
-
-
-def folders_of(location: Location) -> tuple[Path, ...]:
-    """Every folder that may hold configuration: from the root down to the directory, never above the root."""
-    folders = (*reversed(location.directory.parents), location.directory)
-    return tuple(folder for folder in folders if folder.is_relative_to(location.root))
 
 
 def _canonical(directory: Path | str) -> Path:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from opencode_core.lazy import lazy
 
 if TYPE_CHECKING:
-    from opencode_core.errors import InvalidKeyError, OpencodeError, ToolFailure
+    from opencode_core.errors import InvalidKeyError, OpencodeError, PermissionBlockedError, ToolFailure
     from opencode_core.hookspecs import HOOK_API, hookimpl
     from opencode_core.model.agent import Agent
     from opencode_core.model.catalog import CatalogDraft, ModelInfo, ProviderInfo
     from opencode_core.model.command import Command
-    from opencode_core.model.context import UNAVAILABLE, ContextProducer, ContextSource, Unavailable
+    from opencode_core.model.context import ABSENT, UNAVAILABLE, Absent, Boundary, ContextProducer, ContextSource, Unavailable
     from opencode_core.model.event.base import Event
     from opencode_core.model.event.plugin import (
         CatalogUpdated,
@@ -23,32 +23,39 @@ if TYPE_CHECKING:
     )
     from opencode_core.model.json import JSON
     from opencode_core.model.location import Location
-    from opencode_core.model.permission import PermissionAnswer, PermissionRequest
+    from opencode_core.model.permission import PermissionAnswer, PermissionRequest, PermissionRule, evaluate_rules
     from opencode_core.model.plugin import PluginManifest
     from opencode_core.model.provider import ProviderRequest, ProviderTurn, StreamEvent
-    from opencode_core.model.skill import Skill
+    from opencode_core.model.skill import Skill, SkillSource
     from opencode_core.model.tool import Tool, ToolCall, ToolOutput
     from opencode_core.ports.provider import ProviderAdapter
-    from opencode_core.ports.scope import PluginScope, Registration
+    from opencode_core.ports.scope import HostFacts, PluginScope, Registration
     from opencode_core.ports.storage import ReadTransaction, Storage, StorageFactory, Transaction
+    from plugin_sdk.sources import context_source
 
 __all__ = [
+    "ABSENT",
     "HOOK_API",
     "JSON",
     "UNAVAILABLE",
+    "Absent",
     "Agent",
+    "Boundary",
     "CatalogDraft",
     "CatalogUpdated",
     "Command",
     "ContextProducer",
     "ContextSource",
     "Event",
+    "HostFacts",
     "InvalidKeyError",
     "Location",
     "ModelInfo",
     "OpencodeError",
     "PermissionAnswer",
+    "PermissionBlockedError",
     "PermissionRequest",
+    "PermissionRule",
     "PluginAdded",
     "PluginFailed",
     "PluginManifest",
@@ -62,6 +69,7 @@ __all__ = [
     "ReadTransaction",
     "Registration",
     "Skill",
+    "SkillSource",
     "Storage",
     "StorageFactory",
     "StreamEvent",
@@ -71,11 +79,16 @@ __all__ = [
     "ToolOutput",
     "Transaction",
     "Unavailable",
+    "context_source",
+    "evaluate_rules",
     "hookimpl",
 ]
 
 _HOMES = {
+    "ABSENT": "opencode_core.model.context",
+    "Absent": "opencode_core.model.context",
     "Agent": "opencode_core.model.agent",
+    "Boundary": "opencode_core.model.context",
     "CatalogDraft": "opencode_core.model.catalog",
     "CatalogUpdated": "opencode_core.model.event.plugin",
     "Command": "opencode_core.model.command",
@@ -83,13 +96,16 @@ _HOMES = {
     "ContextSource": "opencode_core.model.context",
     "Event": "opencode_core.model.event.base",
     "HOOK_API": "opencode_core.hookspecs",
+    "HostFacts": "opencode_core.ports.scope",
     "InvalidKeyError": "opencode_core.errors",
     "JSON": "opencode_core.model.json",
     "Location": "opencode_core.model.location",
     "ModelInfo": "opencode_core.model.catalog",
     "OpencodeError": "opencode_core.errors",
     "PermissionAnswer": "opencode_core.model.permission",
+    "PermissionBlockedError": "opencode_core.errors",
     "PermissionRequest": "opencode_core.model.permission",
+    "PermissionRule": "opencode_core.model.permission",
     "PluginAdded": "opencode_core.model.event.plugin",
     "PluginFailed": "opencode_core.model.event.plugin",
     "PluginManifest": "opencode_core.model.plugin",
@@ -103,6 +119,7 @@ _HOMES = {
     "ReadTransaction": "opencode_core.ports.storage",
     "Registration": "opencode_core.ports.scope",
     "Skill": "opencode_core.model.skill",
+    "SkillSource": "opencode_core.model.skill",
     "Storage": "opencode_core.ports.storage",
     "StorageFactory": "opencode_core.ports.storage",
     "StreamEvent": "opencode_core.model.provider",
@@ -113,6 +130,8 @@ _HOMES = {
     "Transaction": "opencode_core.ports.storage",
     "UNAVAILABLE": "opencode_core.model.context",
     "Unavailable": "opencode_core.model.context",
+    "context_source": "plugin_sdk.sources",
+    "evaluate_rules": "opencode_core.model.permission",
     "hookimpl": "opencode_core.hookspecs",
 }
 

@@ -69,7 +69,6 @@ from opencode_core.model.event.plugin import (
 )
 from opencode_core.model.event.session import (
     AgentSwitched,
-    BaselineSection,
     CompactionEnded,
     CompactionFailed,
     CompactionStarted,
@@ -92,11 +91,11 @@ from opencode_core.model.event.session import (
     SessionTouched,
     SessionUnarchived,
     SessionUnshared,
+    TextSection,
 )
 
 __all__ = [
     "AgentSwitched",
-    "BaselineSection",
     "CatalogUpdated",
     "CompactionDelta",
     "CompactionEnded",
@@ -164,6 +163,7 @@ __all__ = [
     "SyntheticAdded",
     "TextEnded",
     "TextGrew",
+    "TextSection",
     "TextStarted",
     "ToolCalled",
     "ToolFailed",

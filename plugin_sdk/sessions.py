@@ -65,6 +65,7 @@ from opencode_core.model.part import (
     ToolPart,
     ToolState,
 )
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.prompt import (
     AdmittedPrompt,
     Prompt,
@@ -76,7 +77,6 @@ from opencode_core.model.session import (
     Delivery,
     FileDiff,
     ModelChoice,
-    PermissionRule,
     Revert,
     Session,
     SessionSummary,

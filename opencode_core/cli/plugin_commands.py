@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +12,7 @@ from opencode_core.cli.failures import warn
 from opencode_core.cli.hosts import keep_host_open
 from opencode_core.cli.text import counted
 from opencode_core.errors import OpencodeError, PluginContractError, PluginError
+from opencode_core.model.plugin import PluginStatus
 
 if TYPE_CHECKING:
     from opencode_core.host import Host
@@ -38,7 +39,11 @@ def load_commands(call: Call, *, taken: Collection[str]) -> dict[str, PluginComm
 
 def say_who_is_missing(call: Call) -> None:
     """Names the plugins that are not there, in one line: a command that is not found may be theirs."""
-    statuses = call.host.plugins.list() if call.host is not None else ()
+    warn_of_missing(call.host.plugins.list() if call.host is not None else ())
+
+
+def warn_of_missing(statuses: Iterable[PluginStatus]) -> None:
+    """Names the plugins that are not there, in one line: what is missing may be theirs."""
     missing = [status for status in statuses if status.state in ("failed", "untrusted")]
     if missing:
         named = ", ".join(f"'{status.name}' ({status.state})" for status in missing)

@@ -17,10 +17,9 @@ from opencode_core.model.plugin import Diagnostic, PluginStatus
 
 if TYPE_CHECKING:
     from opencode_core.host import Host
-    from opencode_core.model.context import ContextSource
+    from opencode_core.model.context import ContextSource, Observation
 
 MOST_LINES = 12
-PATIENCE = 10.0
 
 
 @attrs.frozen
@@ -64,37 +63,18 @@ async def _look_around(call: Call) -> Sights:
 
 async def _baseline(host: Host) -> list[Part]:
     """Renders each source alone, so that one that fails hides no other."""
-    import anyio
-
-    context = await host.context()
-    parts: dict[str, Part] = {}
-
-    async def render(source: ContextSource[Any]) -> None:
-        parts[source.key] = await _render(source)
-
-    async with anyio.create_task_group() as group:
-        for source in context.sources:
-            group.start_soon(render, source)
-    return [parts[source.key] for source in context.sources]
+    observation = await host.observe()
+    return [_render(source, observation) for source in observation.sources]
 
 
-async def _render(source: ContextSource[Any]) -> Part:
-    import anyio
-
+def _render(source: ContextSource[Any], observation: Observation) -> Part:
     from opencode_core.context.reconcile import initialize
-    from opencode_core.model.context import SystemContext
 
-    observed = None
+    alone = attrs.evolve(observation, sources=(source,))
     try:
-        with anyio.move_on_after(PATIENCE) as scope:
-            observed = await source.load()
-        if scope.cancelled_caught:
-            return Part(source.key, "", f"It did not answer in {PATIENCE:g} s.")
-        return Part(source.key, initialize(SystemContext((source,)), {source.key: observed}).text)
+        return Part(source.key, initialize(alone).text)
     except ContextError as error:
-        return Part(source.key, "", str(error))
-    except (Exception, SystemExit) as error:
-        return Part(source.key, "", f"{type(error).__name__}: {error}")
+        return Part(source.key, "", observation.reasons.get(source.key) or str(error))
 
 
 def _echo_plugins(sights: Sights, *, debug: bool) -> None:

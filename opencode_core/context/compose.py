@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import attrs
 
-from opencode_core.errors import ContextError, DuplicateKeyError
+from opencode_core.errors import ContextError
 from opencode_core.model.context import ContextSource, SystemContext, combine
 from opencode_core.plugins.scope import Contribution, View
 from opencode_core.plugins.slots import CONTEXT_PRODUCERS, CONTEXT_SOURCES, ContextProducer
@@ -24,12 +24,17 @@ async def compose(view: View) -> SystemContext:
     """
     producers = view.all(CONTEXT_PRODUCERS)
     if not producers:  # the registry keeps plugins in key order, and lets nobody claim a key twice
-        return SystemContext(tuple([source for each in view.all(CONTEXT_SOURCES) for source in each.value]))
+        registered = view.all(CONTEXT_SOURCES)
+        return SystemContext(
+            tuple([source for each in registered for source in each.value]),
+            {source.key: each.owner.name for each in registered for source in each.value},
+        )
     entries = [_Entry(each.key, each.owner.name, each.value) for each in view.all(CONTEXT_SOURCES)]
     entries += await _produce(producers)
     entries.sort(key=lambda entry: entry.key)
-    _refuse_duplicates(entries)
-    return combine(*(SystemContext(entry.sources) for entry in entries))
+    return combine(
+        *(SystemContext(each.sources, {source.key: each.owner for source in each.sources}) for each in entries)
+    )
 
 
 @attrs.frozen
@@ -68,12 +73,3 @@ async def _sources(contribution: Contribution[ContextProducer]) -> tuple[Context
         f"The context entry '{contribution.key}' of '{contribution.owner.name}' did not produce context sources.",
         "Make it an async function that returns an iterable of ContextSource.",
     )
-
-
-def _refuse_duplicates(entries: Iterable[_Entry]) -> None:
-    owners: dict[str, str] = {}
-    for entry in entries:
-        for source in entry.sources:
-            if source.key in owners:
-                raise DuplicateKeyError(source.key, (owners[source.key], entry.owner), what="context source key")
-            owners[source.key] = entry.owner

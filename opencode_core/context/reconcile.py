@@ -1,42 +1,174 @@
-"""Decides what the model is told, from one observation. Pure: loads nothing and stores nothing."""
+"""Decides what the model is told, from one observation. Pure: loads nothing and stores nothing.
+
+A source whose renderer or codec fails raises `SourceFaultError`: the caller counts it as unavailable and decides again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
-from opencode_core.errors import EmptyRenderingError, InitializationBlockedError
-from opencode_core.model.context import UNAVAILABLE, Baseline, ContextSource, SnapshotEntry, SystemContext
+import attrs
+
+from opencode_core.errors import EmptyRenderingError, InitializationBlockedError, SourceFaultError
+from opencode_core.model.context import (
+    UNAVAILABLE,
+    Baseline,
+    ContextSource,
+    Observation,
+    Reconciled,
+    ReplacementBlocked,
+    ReplacementReady,
+    Snapshot,
+    SnapshotEntry,
+    Texts,
+    Unchanged,
+    Updated,
+)
+from opencode_core.model.json import JSON, plain, same
+
+SEPARATOR = "\n\n"
+"""Stands between what two sources say."""
 
 
-def initialize(context: SystemContext, observed: Mapping[str, Any]) -> Baseline:
-    """Renders a fresh baseline with its snapshot.
+def initialize(observation: Observation) -> Baseline:
+    """Renders a first baseline with its snapshot.
 
     Raises:
-        InitializationBlockedError: Sources are unavailable; an incomplete baseline is never made.
-        EmptyRenderingError: A source rendered nothing.
+        InitializationBlockedError: Required sources are unavailable; an incomplete baseline is never made.
+        SourceFaultError: A source cannot be rendered or encoded.
     """
-    blocked = tuple(source.key for source in context.sources if observed[source.key] is UNAVAILABLE)
+    required = {source.key for source in observation.sources if source.required}
+    blocked = tuple(key for key in observation.unavailable if key in required)
     if blocked:
-        raise InitializationBlockedError(blocked)
-    parts = tuple((source.key, _baseline(source, observed[source.key])) for source in context.sources)
-    return Baseline(
-        text="\n\n".join(text for _key, text in parts),
-        parts=parts,
-        snapshot={source.key: _entry(source, observed[source.key]) for source in context.sources},
+        raise InitializationBlockedError(blocked, observation.reasons, observation.owners)
+    return _baseline(observation)
+
+
+def replace(observation: Observation, snapshot: Snapshot) -> ReplacementReady | ReplacementBlocked:
+    """Renders a fresh generation, unless something that the model was told before cannot be observed now.
+
+    Raises:
+        SourceFaultError: A source cannot be rendered or encoded.
+    """
+    return _replaced(observation, snapshot, ())
+
+
+def reconcile(observation: Observation, snapshot: Snapshot) -> Reconciled:
+    """Compares what is observed with what the model was told, and returns the one thing to do about it.
+
+    Raises:
+        SourceFaultError: A source cannot be rendered or encoded.
+    """
+    compared = _compare(observation, snapshot)
+    if compared.incompatible:
+        return _replaced(observation, snapshot, compared.incompatible)
+    if not compared.differing and not compared.gone:
+        return Unchanged()
+    return _updated(compared, snapshot)
+
+
+@attrs.frozen(eq=False)
+class _Differing:
+    """A source that is new or changed; ``before`` is the admitted value of one that changed."""
+
+    source: ContextSource[Any]
+    value: Any
+    encoded: JSON
+    is_new: bool
+    before: Any = None
+
+
+@attrs.frozen(eq=False)
+class _Compared:
+    differing: list[_Differing]
+    gone: tuple[str, ...]
+    incompatible: tuple[str, ...]
+
+
+def _compare(observation: Observation, snapshot: Snapshot) -> _Compared:
+    differing: list[_Differing] = []
+    incompatible: list[str] = []
+    for source in observation.sources:
+        value = observation.values[source.key]
+        if value is UNAVAILABLE:
+            continue
+        encoded, entry = _encoded(source, value), snapshot.get(source.key)
+        if entry is None:
+            differing.append(_Differing(source, value, encoded, True))
+        elif not same(encoded, entry.value):
+            try:
+                before = source.decode(entry.value)
+            except Exception:  # whatever it is, what was told before can no longer be understood
+                incompatible.append(source.key)
+            else:
+                differing.append(_Differing(source, value, encoded, False, before))
+    present = observation.values.keys()
+    gone = tuple(sorted(key for key in snapshot if key not in present))
+    incompatible += [key for key in gone if snapshot[key].removed is None]
+    return _Compared(differing, gone, tuple(incompatible))
+
+
+def _updated(compared: _Compared, snapshot: Snapshot) -> Updated:
+    texts = [(each.source.key, _update(each)) for each in compared.differing]
+    texts += [(key, snapshot[key].removed or "") for key in compared.gone]
+    changed = {each.source.key: _entry(each.source, each.value, each.encoded) for each in compared.differing}
+    kept = {key: entry for key, entry in snapshot.items() if key not in compared.gone}
+    return Updated(
+        text=SEPARATOR.join(text for _key, text in texts),
+        parts=tuple(texts),
+        changed=changed,
+        removed=compared.gone,
+        snapshot={**kept, **changed},
     )
 
 
-def _baseline(source: ContextSource[Any], value: Any) -> str:
-    return _required(source, "baseline", source.baseline(value))
+def _update(differing: _Differing) -> str:
+    source = differing.source
+    if differing.is_new:
+        return _rendered(source, "baseline", source.baseline, differing.value)
+    return _rendered(source, "update", source.update, differing.before, differing.value)
 
 
-def _entry(source: ContextSource[Any], value: Any) -> SnapshotEntry:
-    removed = _required(source, "removed", source.removed(value)) if source.removed is not None else None
-    return SnapshotEntry(value=source.encode(value), removed=removed)
+def _replaced(
+    observation: Observation, snapshot: Snapshot, because: tuple[str, ...]
+) -> ReplacementReady | ReplacementBlocked:
+    blocked = tuple(key for key in observation.unavailable if key in snapshot)
+    if blocked:
+        return ReplacementBlocked(keys=blocked, because=because)
+    return ReplacementReady(baseline=_baseline(observation), because=because)
 
 
-def _required(source: ContextSource[Any], rendering: str, text: str) -> str:
+def _baseline(observation: Observation) -> Baseline:
+    there = [source for source in observation.sources if observation.values[source.key] is not UNAVAILABLE]
+    values = observation.values
+    parts: Texts = tuple((each.key, _rendered(each, "baseline", each.baseline, values[each.key])) for each in there)
+    return Baseline(
+        text=SEPARATOR.join(text for _key, text in parts),
+        parts=parts,
+        snapshot={each.key: _entry(each, values[each.key], _encoded(each, values[each.key])) for each in there},
+    )
+
+
+def _entry(source: ContextSource[Any], value: Any, encoded: JSON) -> SnapshotEntry:
+    removed = None if source.removed is None else _rendered(source, "removed", source.removed, value)
+    return SnapshotEntry(value=encoded, removed=removed)
+
+
+def _encoded(source: ContextSource[Any], value: Any) -> JSON:
+    try:
+        return plain(source.encode(value))
+    except Exception as error:
+        raise SourceFaultError(source.key, "encode", error) from error
+
+
+def _rendered(source: ContextSource[Any], rendering: str, render: Callable[..., str], *values: Any) -> str:
+    try:
+        text = render(*values)
+    except Exception as error:
+        raise SourceFaultError(source.key, rendering, error) from error
+    if not isinstance(text, str):
+        raise SourceFaultError(source.key, rendering, TypeError(f"it returned a '{type(text).__name__}', not text"))
     if not text:
         raise EmptyRenderingError(source.key, rendering)
     return text

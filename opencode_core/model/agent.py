@@ -6,6 +6,8 @@ from typing import Literal
 
 import attrs
 
+from opencode_core.model.permission import PermissionRule
+
 
 @attrs.frozen(kw_only=True)
 class Agent:
@@ -18,6 +20,7 @@ class Agent:
         mode: Whether people select it, agents delegate to it, or both.
         model: ``provider/model`` that it prefers; empty for the session's.
         steps: How many Provider Turns it may take for one prompt; None for no limit.
+        permission: What it may do, in order; the last rule that matches counts.
     """
 
     name: str
@@ -26,3 +29,4 @@ class Agent:
     mode: Literal["primary", "subagent", "all"] = "all"
     model: str = ""
     steps: int | None = None
+    permission: tuple[PermissionRule, ...] = ()

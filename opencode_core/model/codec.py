@@ -21,7 +21,12 @@ T = TypeVar("T")
 Upcaster = Callable[[dict[str, JSON]], dict[str, JSON]]
 """Brings the data of an event from one version to the next."""
 
-UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
+UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {
+    ("context.admitted", 1): dict,  # 2 says which source rendered which stretch
+    ("epoch.started", 1): dict,  # 2 knows one reason more
+    ("tool.succeeded", 1): dict,  # 2 says which folders were visited
+    ("turn.prepared", 1): dict,  # 2 measures the request
+}
 """By type and the version that is brought up; there is one for every version that was ever written but the last."""
 
 

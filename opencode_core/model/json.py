@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
@@ -32,3 +33,36 @@ def canonical(value: JSON) -> JSON:
     if isinstance(value, (list, tuple)):
         return [canonical(member) for member in value]
     return value
+
+
+def plain(value: object) -> JSON:
+    """Returns a value as what a store would give back: lists for tuples, 1 for 1.0, and nothing that can change.
+
+    Raises:
+        TypeError: It is not JSON.
+        ValueError: It has a number that JSON does not have.
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (int, float)):
+        if not math.isfinite(value):
+            raise ValueError("it holds a number that JSON does not have")
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("it holds a key that is not text")
+        return {key: plain(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(member) for member in value]
+    raise TypeError(f"it holds a '{type(value).__name__}', which is not JSON")
+
+
+def same(one: JSON, other: JSON) -> bool:
+    """Whether two plain values are the same JSON: unlike in Python, true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(member, other[key]) for key, member in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(same(*pair) for pair in zip(one, other, strict=True))
+    return one == other

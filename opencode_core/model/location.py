@@ -20,3 +20,9 @@ class Location:
     directory: Path
     root: Path
     is_git: bool
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder that may hold configuration: from the root down to the directory, never above the root."""
+        folders = (*reversed(self.directory.parents), self.directory)
+        return tuple(folder for folder in folders if folder.is_relative_to(self.root))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import attrs
@@ -18,11 +19,14 @@ class PluginManifest:
     Attributes:
         api: The newest hook API version that it needs; 0 when any will do.
         options: The attrs class of its options; None when it takes none.
+        keys: The top-level keys of the configuration that are this plugin's, by the option that they set; a list there
+            comes before one under ``plugins.<name>``, and any other value there is overridden by it.
         description: What it is for, one line, shown by ``opencode-core plugins list``.
     """
 
     api: int = 0
     options: type | None = None
+    keys: Mapping[str, str] = attrs.field(factory=dict)
     description: str = ""
 
 

@@ -31,6 +31,7 @@ FRAGMENTS: Final = "fragment"  # (message, part, offset): a piece of what is sti
 INBOX: Final = "inbox"  # (session, "pending" or "promoted", admitted): the admitted prompt
 EPOCHS: Final = "epoch"  # (session,): the Context Epoch
 SNAPSHOTS: Final = "snapshot"  # (session, source): what the source was when it was last admitted
+VISITED: Final = "visited"  # (session, digest of the path): a folder that files were read out of
 CURSORS: Final = "cursor"  # (session,): the open assistant message, the newest compaction, the last turn
 
 PENDING: Final = "pending"

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from opencode_core.model.permission import PermissionAnswer
+from opencode_core.model.permission import PermissionRule
 
 DEFAULT_VARIANT = "default"
 
@@ -54,15 +54,6 @@ class Share:
     """Where a session was made public."""
 
     url: str
-
-
-@attrs.frozen(kw_only=True)
-class PermissionRule:
-    """One rule of a session's own: for this permission and this pattern, this answer."""
-
-    permission: str
-    pattern: str
-    action: PermissionAnswer
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,7 @@ from opencode_core.plugins.calls import edit_catalog
 from opencode_core.plugins.candidate import Candidate
 from opencode_core.plugins.collect import collect_host, collect_location
 from opencode_core.plugins.diagnostics import import_error
-from opencode_core.plugins.options import structure_options
+from opencode_core.plugins.options import configured_options, structure_options
 from opencode_core.plugins.place import Place
 from opencode_core.plugins.record import Generation, Record
 from opencode_core.plugins.relay import Hooks, Relay
@@ -82,7 +82,8 @@ def make_generation(
     plugin = load(candidate)
     seconds = clock.monotonic() - start
     hooks = _admit(plugin, candidate, relay)
-    configured = settings.options.get(candidate.name, {}) if candidate.folder is None else None
+    is_free = candidate.folder is None
+    configured = configured_options(candidate.name, hooks.manifest, settings) if is_free else None
     try:
         options = None if configured is None else structure_options(candidate.name, hooks.manifest, configured)
     except BaseException:
@@ -214,7 +215,7 @@ def options_in(record: Record, generation: Generation, place: Place) -> Any:
     Raises:
         PluginOptionsError: What the Location's settings say does not fit.
     """
-    configured = place.settings.options.get(record.name, {})
+    configured = configured_options(record.name, generation.hooks.manifest, place.settings)
     if configured == generation.configured:
         return generation.options
     return structure_options(record.name, generation.hooks.manifest, configured)

@@ -19,7 +19,6 @@ from opencode_core.plugins.loader import once
 from opencode_core.plugins.place import Place, is_blocked
 from opencode_core.plugins.record import Record
 from opencode_core.plugins.roster import suggest
-from opencode_core.project import folders_of
 
 
 @attrs.frozen
@@ -74,7 +73,7 @@ class Boarding:
         documents = self.documents.of(location)
         found = {
             folder: await self.finder.in_folder(folder, root=location.root, documents=documents)
-            for folder in folders_of(location)
+            for folder in location.folders
         }
         settings = plugin_settings(filter(self.finder.admits, documents))
         for folder, part in found.items():

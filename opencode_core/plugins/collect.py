@@ -13,7 +13,7 @@ from opencode_core.model.command import Command
 from opencode_core.model.context import ContextSource
 from opencode_core.model.keys import check_entry_name, check_source_key, check_tool_name
 from opencode_core.model.location import Location
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import Skill, SkillSource
 from opencode_core.model.tool import Tool
 from opencode_core.plugins.diagnostics import hook_error
 from opencode_core.plugins.relay import Hooks
@@ -24,10 +24,12 @@ from opencode_core.plugins.slots import (
     CONTEXT_SOURCES,
     PROVIDER_ADAPTERS,
     RUNTIME_HOOKS,
+    SKILL_SOURCES,
     SKILLS,
     STORAGE_BACKENDS,
     TOOLS,
     BoundHook,
+    RememberedSkills,
 )
 from opencode_core.ports.provider import ProviderAdapter
 
@@ -77,8 +79,8 @@ def collect_location(
     offered = {"location": location, "options": options, "scope": attachment}
     _context_sources(hooks, attachment, offered)
     _tools(hooks, attachment, offered)
+    _skills(hooks, attachment, offered)
     for hook, kind, slot in (
-        ("opencode_skills", Skill, SKILLS),
         ("opencode_agents", Agent, AGENTS),
         ("opencode_commands", Command, COMMANDS),
     ):
@@ -122,6 +124,15 @@ def _tools(hooks: Hooks, attachment: Attachment, offered: Mapping[str, Any]) -> 
         if not isinstance(tool, Tool):
             raise _wrong(hooks, hook, f"a '{type(tool).__name__}' for the tool '{name}'", "a Tool")
     _register(hooks, hook, attachment, TOOLS, list(tools.items()), check=check_tool_name)
+
+
+def _skills(hooks: Hooks, attachment: Attachment, offered: Mapping[str, Any]) -> None:
+    hook = "opencode_skills"
+    items = _items(hooks, hook, (Skill, SkillSource), "skills", **offered)
+    _register(hooks, hook, attachment, SKILLS, [(each.name, each) for each in items if isinstance(each, Skill)])
+    sources = [each for each in items if isinstance(each, SkillSource)]
+    named = [(f"{attachment.owner.key}/{each.key}", RememberedSkills(each)) for each in sources]
+    _register(hooks, hook, attachment, SKILL_SOURCES, named)
 
 
 def _named(
@@ -171,7 +182,7 @@ def _check_keys(hooks: Hooks, hook: str, keys: Iterable[str], slot: Slot[Any], c
         ) from error
 
 
-def _items(hooks: Hooks, hook: str, kind: type[Any], noun: str, **offered: Any) -> list[Any]:
+def _items(hooks: Hooks, hook: str, kind: type[Any] | tuple[type[Any], ...], noun: str, **offered: Any) -> list[Any]:
     answer = _answer(hooks, hook, **offered)
     if answer is None:
         return []
@@ -185,14 +196,14 @@ def _items(hooks: Hooks, hook: str, kind: type[Any], noun: str, **offered: Any) 
     return items
 
 
-def _is(item: object, kind: type[Any]) -> bool:
+def _is(item: object, kind: type[Any] | tuple[type[Any], ...]) -> bool:
     try:
         return isinstance(item, kind)
     except Exception:  # reading the attributes that a Protocol asks for may run a property
         return False
 
 
-def _shape(kind: type[Any]) -> str:
+def _shape(kind: object) -> str:
     return ", with a 'name' and a 'stream' function" if kind is ProviderAdapter else ""
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 import attrs
 
+from opencode_core.config import PluginSettings, added
 from opencode_core.errors import PluginOptionsError
 from opencode_core.model.json import JSON
 from opencode_core.model.plugin import PluginManifest
@@ -22,6 +23,15 @@ Fault: TypeAlias = tuple[str, str]
 _PLAIN = (bool, int, float, str)
 _LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Set, abc.MutableSet, abc.Iterable)
 _TABLES = (dict, abc.Mapping, abc.MutableMapping)
+
+
+def configured_options(plugin: str, manifest: PluginManifest, settings: PluginSettings) -> Mapping[str, JSON]:
+    """Returns what is configured for a plugin: under its name, and under the top-level keys that are its own."""
+    named = settings.options.get(plugin, {})
+    if not manifest.keys:
+        return named
+    owned = {option: settings.keys[key] for key, option in manifest.keys.items() if key in settings.keys}
+    return {**owned, **{option: added(owned.get(option), value) for option, value in named.items()}}
 
 
 def structure_options(plugin: str, manifest: PluginManifest, configured: Mapping[str, JSON]) -> Any:

@@ -11,16 +11,17 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import attrs
 
 from opencode_core.errors import DuplicateKeyError, ScopeClosedError
 from opencode_core.model.context import ContextProducer
 from opencode_core.model.keys import check_source_key, check_tool_name
+from opencode_core.model.skill import Skill
 from opencode_core.model.tool import Tool
 from opencode_core.plugins.cleanup import CleanupFault, run_cleanups
-from opencode_core.ports.scope import Cleanup
+from opencode_core.ports.scope import Cleanup, HostFacts
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -145,11 +146,31 @@ class Attachment:
     contributions: list[Contribution[Any]] = attrs.field(factory=list)
     _cleanups: list[Cleanup] = attrs.field(factory=list)
     _inherited: dict[tuple[Slot[Any], str], int] = attrs.field(factory=dict)
+    _shared: dict[type, Any] = attrs.field(factory=dict)
 
     @property
     def name(self) -> str:
         """Which scope it is part of."""
         return self.scope.name
+
+    @property
+    def host(self) -> HostFacts:
+        """The host around it."""
+        return self.scope.registry.services.facts
+
+    def share(self, kind: type[T], make: Callable[[], T]) -> T:
+        """Returns the owner's object of a kind in here, made when it is first asked for."""
+        if kind not in self._shared:
+            self._shared[kind] = make()
+        return cast("T", self._shared[kind])
+
+    def warn(self, problem: str, remedy: str = "") -> None:
+        """Tells people what is odd, once, beside the owner's name."""
+        self.scope.registry.services.warn(self.owner.name, problem, remedy)
+
+    async def skills(self) -> Mapping[str, Skill]:
+        """Returns every skill that is in effect here now, by name in order."""
+        return await self.scope.registry.services.skills(self.scope.read())
 
     def add(self, slot: Slot[T], key: str, value: T, *, claims: tuple[str, ...] | None = None) -> Registration:
         """Registers a value: at once, or with the rest when this attachment is still staged.
@@ -344,6 +365,23 @@ def _ignore(_attachment: Attachment, _fault: CleanupFault) -> None:
     return None
 
 
+class Services(Protocol):
+    """What a host does for plugins beyond holding what they contribute."""
+
+    @property
+    def facts(self) -> HostFacts:
+        """What they may know of it."""
+        ...
+
+    def warn(self, plugin: str, problem: str, remedy: str) -> None:
+        """Tells people what is odd about a plugin."""
+        ...
+
+    async def skills(self, view: View) -> Mapping[str, Skill]:
+        """Returns every skill in a view, by name in order."""
+        ...
+
+
 @attrs.define(eq=False, repr=False)
 class Registry:
     """The current state of all scopes of one host.
@@ -351,11 +389,13 @@ class Registry:
     Attributes:
         cleanup_deadline: How many seconds one clean-up may take.
         on_cleanup_fault: Is told of a clean-up that raised or overran.
+        services: What the host does for plugins; a registry without a host has none.
         lock: Held while something changes, for a change in several steps; readers never need it.
     """
 
     cleanup_deadline: float = 5.0
     on_cleanup_fault: Callable[[Attachment, CleanupFault], None] = _ignore
+    services: Services = attrs.field(init=False)
     lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     _state: _State = attrs.field(factory=_State)
     _identities: itertools.count[int] = attrs.field(factory=lambda: itertools.count(1))

@@ -9,7 +9,7 @@ import attrs
 from opencode_core.model.agent import Agent
 from opencode_core.model.command import Command
 from opencode_core.model.context import ContextProducer, ContextSource
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import Skill, SkillSource
 from opencode_core.plugins.relay import Hooks
 from opencode_core.plugins.scope import CONTEXT_PRODUCERS, TOOLS, Slot
 from opencode_core.ports.provider import ProviderAdapter
@@ -23,10 +23,12 @@ __all__ = [
     "PROVIDER_ADAPTERS",
     "RUNTIME_HOOKS",
     "SKILLS",
+    "SKILL_SOURCES",
     "STORAGE_BACKENDS",
     "TOOLS",
     "BoundHook",
     "ContextProducer",
+    "RememberedSkills",
 ]
 
 
@@ -43,10 +45,32 @@ class BoundHook:
         return self.hooks.call(self.name, options=self.options, **offered)
 
 
+@attrs.define(eq=False)
+class RememberedSkills:
+    """A source, and what it found last."""
+
+    source: SkillSource
+    found: tuple[Skill, ...] = ()
+
+    async def load(self) -> tuple[Skill, ...]:
+        """Looks again.
+
+        Raises:
+            Exception: Whatever the source raised; what was found last stays.
+        """
+        found = tuple(await self.source.load())
+        for each in found:
+            if not isinstance(each, Skill):
+                raise TypeError(f"the skill source '{self.source.key}' found a '{type(each).__name__}', not a Skill")
+        self.found = found
+        return found
+
+
 CONTEXT_SOURCES: Slot[tuple[ContextSource[Any], ...]] = Slot("context_sources", "context source")
 AGENTS: Slot[Agent] = Slot("agents", "agent", overlays=True)
 COMMANDS: Slot[Command] = Slot("commands", "command", overlays=True)
 SKILLS: Slot[Skill] = Slot("skills", "skill", overlays=True)
+SKILL_SOURCES: Slot[RememberedSkills] = Slot("skill_sources", "skill source")
 PROVIDER_ADAPTERS: Slot[ProviderAdapter] = Slot("provider_adapters", "provider adapter")
 STORAGE_BACKENDS: Slot[StorageFactory] = Slot("storage_backends", "storage scheme")
 

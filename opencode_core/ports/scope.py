@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+import attrs
 
 from opencode_core.model.context import ContextProducer
+from opencode_core.model.skill import Skill
 from opencode_core.model.tool import Tool
 
+T = TypeVar("T")
+
 Cleanup: TypeAlias = Callable[[], Awaitable[object] | object]
+
+
+@attrs.frozen(kw_only=True)
+class HostFacts:
+    """What a plugin may know of the host around it.
+
+    Attributes:
+        environ: The environment variables, as they are when they are looked at.
+        config_dir: Where the person's own configuration is.
+        data_dir: Where the host keeps what it must remember; a plugin keeps its own in a folder of its name there.
+        now: Tells the time, with the host's time zone.
+    """
+
+    environ: Mapping[str, str] = attrs.field(repr=False)
+    config_dir: Path
+    data_dir: Path
+    now: Callable[[], datetime]
 
 
 class Registration(Protocol):
@@ -25,6 +49,31 @@ class PluginScope(Protocol):
     @property
     def name(self) -> str:
         """Which scope it is, such as ``host`` or a Location's directory."""
+        ...
+
+    @property
+    def host(self) -> HostFacts:
+        """The host around it."""
+        ...
+
+    def share(self, kind: type[T], make: Callable[[], T]) -> T:
+        """Returns the plugin's own object of a kind in this scope, made when it is first asked for.
+
+        So that two hooks of one plugin, asked for the same scope, work on the same thing.
+        """
+        ...
+
+    def warn(self, problem: str, remedy: str = "") -> None:
+        """Tells people what is odd, once, beside the plugin's name; nothing else changes.
+
+        Args:
+            problem: What happened, one sentence. Never a secret.
+            remedy: What to do next, one sentence.
+        """
+        ...
+
+    async def skills(self) -> Mapping[str, Skill]:
+        """Returns every skill that is in effect here now, by name in order, whoever contributes it."""
         ...
 
     def on_close(self, cleanup: Cleanup) -> None:

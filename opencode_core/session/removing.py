@@ -23,6 +23,7 @@ from opencode_core.model.rows import (
     SHARES,
     SNAPSHOTS,
     SYSTEM_ORDER,
+    VISITED,
     Draft,
     list_keys,
 )
@@ -72,7 +73,7 @@ def _remove_session(writer: Writer, session: str) -> None:
         rows.delete(SESSION_LISTS, key)
     for table in (SESSION_PLACES, EPOCHS, CURSORS, DIFFS, SHARES):
         rows.delete(table, (session,))
-    for table in (MESSAGE_ORDER, SYSTEM_ORDER, SNAPSHOTS):
+    for table in (MESSAGE_ORDER, SYSTEM_ORDER, SNAPSHOTS, VISITED):
         for key, _ in rows.scan(table, (session,)):
             rows.delete(table, key)
 

@@ -10,20 +10,20 @@ import attrs
 
 from opencode_core.errors import OperationUnavailableError, SessionError
 from opencode_core.ids import Ids
-from opencode_core.model.codec import decode
 from opencode_core.model.event.base import EventLocation, Recorded, SessionEvent
 from opencode_core.model.event.live import SessionDeleted
 from opencode_core.model.event.session import AgentSwitched, ModelSwitched, SessionCreated, SessionMoved, SessionTouched
 from opencode_core.model.json import JSON
 from opencode_core.model.message import Entry
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.prompt import AdmittedPrompt
-from opencode_core.model.rows import INBOX, PENDING
-from opencode_core.model.session import ModelChoice, PermissionRule, Session
+from opencode_core.model.session import ModelChoice, Session
 from opencode_core.session.adopting import adopt
 from opencode_core.session.editing import facts_between
 from opencode_core.session.exporting import export_session, import_documents, import_events, read_export
 from opencode_core.session.forking import copy_messages
 from opencode_core.session.listing import Listing, SessionFilter, list_messages, list_sessions
+from opencode_core.session.promotion import pending
 from opencode_core.session.reading import find_session, get_session, read_context
 from opencode_core.session.removing import remove
 from opencode_core.session.slug import slug_of
@@ -335,7 +335,7 @@ class SessionStore:
 
         def read(rows: Any) -> tuple[AdmittedPrompt, ...]:
             get_session(rows, session)
-            return tuple(decode(row, AdmittedPrompt) for _, row in rows.scan(INBOX, (session, PENDING)))
+            return pending(rows, session)
 
         return await self.log.storage.view(read)
 

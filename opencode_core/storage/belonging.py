@@ -128,6 +128,7 @@ _JUDGES: Final[Mapping[str, Judge]] = {
     tables.INBOX: _of_session,
     tables.EPOCHS: _of_session,
     tables.SNAPSHOTS: _of_session,
+    tables.VISITED: _of_session,
     tables.CURSORS: _of_session,
     tables.DIFFS: _of_session,
     tables.MESSAGE_PLACES: _message_place,

@@ -27,6 +27,7 @@ _OF_SESSIONS = (
     tables.INBOX,
     tables.EPOCHS,
     tables.SNAPSHOTS,
+    tables.VISITED,
     tables.CURSORS,
 )
 _OF_MESSAGES = (tables.PARTS, tables.PART_ORDER, tables.FRAGMENTS, tables.MESSAGE_PLACES)

@@ -34,7 +34,7 @@ OWN: Final = frozenset(
         *(tables.SESSIONS, tables.MESSAGES, tables.PARTS, tables.DIFFS, tables.SHARES),
         *(tables.SESSION_PLACES, tables.SESSION_LISTS, tables.MESSAGE_PLACES, tables.MESSAGE_ORDER),
         *(tables.SYSTEM_ORDER, tables.PART_ORDER, tables.FRAGMENTS, tables.INBOX, tables.EPOCHS),
-        *(tables.SNAPSHOTS, tables.CURSORS),
+        *(tables.SNAPSHOTS, tables.VISITED, tables.CURSORS),
     }
 )
 """The tables of the kernel."""

@@ -94,7 +94,8 @@ def _measurer(table: str, after: Key | None) -> Callable[[ReadTransaction], tupl
 _BY_SESSION: Final = frozenset(
     {
         *(EVENTS, HEADS, tables.MESSAGES, tables.DIFFS, tables.SHARES, tables.SESSION_PLACES, tables.MESSAGE_ORDER),
-        *(tables.SYSTEM_ORDER, tables.INBOX, tables.EPOCHS, tables.SNAPSHOTS, tables.CURSORS, "session_share", "todo"),
+        *(tables.SYSTEM_ORDER, tables.INBOX, tables.EPOCHS, tables.SNAPSHOTS, tables.VISITED, tables.CURSORS),
+        *("session_share", "todo"),
     }
 )
 

@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 import attrs
 
-from opencode_core.errors import ToolFailure
+from opencode_core.errors import PermissionBlockedError, ToolFailure
 from opencode_core.model.json import JSON
-from opencode_core.model.tool import Tool, ToolCall, ToolOutput
+from opencode_core.model.tool import Gate, Tool, ToolCall, ToolOutput
 from opencode_core.plugins.scope import Contribution, View
 from opencode_core.plugins.slots import TOOLS
+from opencode_core.tools.permission import gate_of
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +54,7 @@ class Materialization:
     definitions: tuple[ToolDefinition, ...]
     _advertised: Mapping[str, Contribution[Tool]]
     _current: Callable[[], View]
+    _gate: Gate
 
     async def settle(self, call: ToolCall) -> Settlement:
         """Runs a call with the handler that was advertised.
@@ -71,23 +73,27 @@ class Materialization:
             return Refused(message=f"The tool '{call.name}' changed since it was offered; look again.", reason="stale")
         tool = advertised.value
         try:
-            output = await tool.execute(call)
+            output = await tool.execute(attrs.evolve(call, gate=self._gate))
         except ToolFailure as failure:
             return Refused(message=str(failure), reason="failed")
+        except PermissionBlockedError as blocked:
+            return Refused(message=str(blocked), reason="blocked")
         return Completed(output=output, permission=tool.permission or call.name)
 
 
-def materialize(read: Callable[[], View]) -> Materialization:
+def materialize(read: Callable[[], View], *, gate: Gate | None = None) -> Materialization:
     """Takes the tools that a scope shows now.
 
     Args:
         read: Reads the scope, now and again when a call is settled.
+        gate: Permits what calls do; None for the rules of the agent alone.
     """
     advertised = {each.key: each for each in read().all(TOOLS)}
     return Materialization(
         definitions=tuple(_definition(name, each.value) for name, each in advertised.items()),
         advertised=advertised,
         current=read,
+        gate=gate_of(read) if gate is None else gate,
     )
 
 

@@ -15,6 +15,7 @@ from opencode_core.errors import DuplicateKeyError, ScopeClosedError
 from opencode_core.model.context import ContextProducer, ContextSource
 from opencode_core.plugins.scope import Owner, Registry, Scope
 from opencode_core.plugins.slots import CONTEXT_SOURCES
+from tests.context.making import HERE
 
 ACME, ZETA, DATE = Owner("acme"), Owner("zeta"), Owner("date", "core")
 
@@ -52,7 +53,7 @@ def host() -> Iterator[Scope]:
 @pytest.mark.behaviour("SCR-01")
 async def test_without_entries_the_baseline_and_the_snapshot_are_empty(host: Scope) -> None:
     context = await compose(host.read())
-    baseline = initialize(context, await observe(context))
+    baseline = initialize(await observe(context, HERE))
     assert (baseline.text, baseline.parts, baseline.snapshot) == ("", (), {})
 
 

@@ -3,43 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-import anyio
-import attrs
 import pytest
 
 from opencode_core.context.observe import observe
 from opencode_core.context.reconcile import initialize
 from opencode_core.errors import DuplicateKeyError, EmptyRenderingError, InitializationBlockedError, InvalidKeyError
-from opencode_core.model.context import UNAVAILABLE, Baseline, ContextSource, SnapshotEntry, SystemContext, combine
-
-
-@attrs.define
-class Loader:
-    """Counts how often it is asked."""
-
-    value: Any
-    runs: int = 0
-
-    async def __call__(self) -> Any:
-        self.runs += 1
-        return self.value
-
-
-def source(key: str, value: Any = "value", **changes: Any) -> ContextSource[Any]:
-    fields: dict[str, Any] = {
-        "load": Loader(value),
-        "baseline": lambda value: f"{key} is {value}",
-        "update": lambda before, now: f"{key} is now {now}",
-    }
-    return ContextSource(key=key, **{**fields, **changes})
-
-
-def context(*sources: ContextSource[Any]) -> SystemContext:
-    return combine(*(SystemContext((each,)) for each in sources))
+from opencode_core.model.context import ABSENT, UNAVAILABLE, Baseline, SnapshotEntry, SystemContext, combine
+from tests.context.making import HERE, Loader, context, source
 
 
 async def initialized(composed: SystemContext) -> Baseline:
-    return initialize(composed, await observe(composed))
+    return initialize(await observe(composed, HERE))
 
 
 @pytest.mark.behaviour("SC-02")
@@ -78,7 +52,9 @@ async def test_unavailable_sources_block_the_first_baseline_and_all_are_named() 
         source("test/here", baseline=baseline),
         source("test/a", UNAVAILABLE),
     )
-    with pytest.raises(InitializationBlockedError, match="'test/z', 'test/a'") as caught:
+    with pytest.raises(
+        InitializationBlockedError, match=r"'test/z' of the plugin 'tester' .*, 'test/a' of the plugin 'tester'"
+    ) as caught:
         await initialized(composed)
     assert (caught.value.keys, rendered) == (("test/z", "test/a"), [])
 
@@ -129,36 +105,11 @@ def test_a_key_of_the_grammar_is_accepted(key: str) -> None:
     assert source(key).key == key
 
 
-# Observing
+async def test_an_optional_source_that_is_unavailable_is_left_out_of_the_first_baseline() -> None:
+    baseline = await initialized(context(source("test/a"), source("test/b", UNAVAILABLE, required=False)))
+    assert (baseline.text, list(baseline.snapshot)) == ("test/a is value", ["test/a"])
 
 
-async def test_all_sources_are_observed_concurrently() -> None:
-    arrived, everybody = [], anyio.Event()
-
-    async def load() -> str:
-        arrived.append(1)
-        if len(arrived) == 3:
-            everybody.set()
-        await everybody.wait()
-        return "value"
-
-    with anyio.fail_after(5):
-        await observe(context(*(source(f"test/{key}", load=load) for key in "abc")))
-
-
-async def test_an_observation_has_every_key_in_order() -> None:
-    async def slow() -> str:
-        await anyio.sleep(0.01)
-        return "slow"
-
-    observed = await observe(context(source("test/b", load=slow), source("test/a", UNAVAILABLE)))
-    assert list(observed.items()) == [("test/b", "slow"), ("test/a", UNAVAILABLE)]
-
-
-async def test_a_source_that_fails_to_load_fails_the_observation_and_is_named() -> None:
-    async def fails() -> str:
-        raise OSError("disk")
-
-    with pytest.raises(OSError, match="disk") as caught:
-        await observe(context(source("test/a"), source("test/b", load=fails)))
-    assert caught.value.__notes__ == ["This happened while the context source 'test/b' was loaded."]
+async def test_an_absent_source_is_left_out_of_the_first_baseline() -> None:
+    baseline = await initialized(context(source("test/a", ABSENT), source("test/b")))
+    assert (baseline.text, list(baseline.snapshot)) == ("test/b is value", ["test/b"])

@@ -498,4 +498,5 @@ def test_a_wrong_type_is_an_error_that_names_the_key_and_never_the_value(
 
 
 def test_unknown_keys_are_left_to_those_who_read_them() -> None:
-    assert plugin_settings(of({"theme": 1, "agent": {}})) == PluginSettings()
+    found = plugin_settings(of({"theme": 1, "agent": {}}, {"theme": 2, "list": [1]}, {"list": [2], "storage": "s"}))
+    assert found == PluginSettings(keys={"theme": 2, "agent": {}, "list": [1, 2]})

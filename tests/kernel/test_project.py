@@ -7,7 +7,7 @@ import pytest
 
 from opencode_core.errors import ConfigError
 from opencode_core.model.location import Location
-from opencode_core.project import find_location, folders_of
+from opencode_core.project import find_location
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_path_that_no_system_allows_is_an_error() -> None:
 def test_the_folders_go_from_the_root_down_to_the_directory(directory: Path) -> None:
     nested = directory / "a" / "b"
 
-    assert folders_of(Location(directory=nested, root=directory, is_git=True)) == (
+    assert Location(directory=nested, root=directory, is_git=True).folders == (
         directory,
         directory / "a",
         nested,
@@ -89,4 +89,4 @@ def test_the_folders_go_from_the_root_down_to_the_directory(directory: Path) -> 
 
 
 def test_a_project_without_git_has_one_folder(directory: Path) -> None:
-    assert folders_of(find_location(directory)) == (directory,)
+    assert find_location(directory).folders == (directory,)

@@ -27,8 +27,9 @@ from opencode_core.model.event.session import (
 )
 from opencode_core.model.message import AssistantMessage, SyntheticMessage, UserMessage
 from opencode_core.model.part import TextPart
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.prompt import Prompt
-from opencode_core.model.session import ModelChoice, PermissionRule, Share
+from opencode_core.model.session import ModelChoice, Share
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import EventLog
 

@@ -81,9 +81,9 @@ def _revoke(store: TrustStore, directory: Path) -> None:
 
 def _folders(directory: Path) -> Sequence[Path]:
     """Returns the folders of a project; of one that is gone, its own name, so that it can still be forgotten."""
-    from opencode_core.project import find_location, folders_of
+    from opencode_core.project import find_location
 
-    return folders_of(find_location(directory)) if directory.is_dir() else (directory.absolute(),)
+    return find_location(directory).folders if directory.is_dir() else (directory.absolute(),)
 
 
 def _decide(store: TrustStore, directory: Path, *, yes: bool) -> bool:
@@ -99,12 +99,12 @@ def _read(store: TrustStore, directory: Path) -> list[Project]:
     from opencode_core.config import read_documents
     from opencode_core.host import config_folder
     from opencode_core.plugins.finder import Finder
-    from opencode_core.project import find_location, folders_of
+    from opencode_core.project import find_location
 
     location = find_location(directory)
     documents = read_documents(location, config_dir=config_folder(os.environ), environ=os.environ)
     projects = []
-    for folder in folders_of(location):
+    for folder in location.folders:
         own = [document for document in documents if document.folder == folder]
         code = Finder.read(folder, root=location.root, documents=own)
         if not code.is_empty or code.refused:

@@ -17,14 +17,24 @@ from opencode_core.model.session import FileDiff, ModelChoice
 
 @attrs.frozen(kw_only=True)
 class TurnPrepared(SessionEvent):
-    """A Provider Turn is ready to be sent."""
+    """A Provider Turn is ready to be sent.
 
-    kind: ClassVar = EventKind("turn.prepared", public=False)
+    Attributes:
+        messages: How many messages the request has.
+        digest: The digest of everything that the request says: the baseline and these messages.
+        prefix: The digest of what it has in common with the request before it; the same as its digest if nothing of
+            what was sent changed.
+    """
+
+    kind: ClassVar = EventKind("turn.prepared", 2, public=False)
 
     turn: str
     agent: str = ""
     model: ModelChoice | None = None
     attempt: int = 1
+    messages: int = 0
+    digest: str = ""
+    prefix: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -221,16 +231,18 @@ class ToolSucceeded(PartEvent):
         output: The bounded text for the model.
         shown: What the tool tells people beside it.
         structured: Its value for everybody else.
+        visited: The folders, canonical, out of which it read files for the model.
         provider_metadata: What the provider sent with the result, when it ran the tool.
     """
 
-    kind: ClassVar = EventKind("tool.succeeded")
+    kind: ClassVar = EventKind("tool.succeeded", 2)
 
     output: str
     title: str = ""
     shown: Mapping[str, JSON] = attrs.field(factory=dict)
     structured: JSON = None
     attachments: tuple[FilePart, ...] | None = None
+    visited: tuple[str, ...] = ()
     executed: bool | None = None
     provider_metadata: Mapping[str, JSON] | None = None
 

@@ -10,8 +10,9 @@ import attrs
 from opencode_core.model.context import SnapshotEntry
 from opencode_core.model.event.base import EventKind, SessionEvent
 from opencode_core.model.json import JSON
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.prompt import Prompt
-from opencode_core.model.session import Delivery, FileDiff, ModelChoice, PermissionRule, Revert
+from opencode_core.model.session import Delivery, FileDiff, ModelChoice, Revert
 
 
 @attrs.frozen(kw_only=True)
@@ -166,8 +167,8 @@ class PromptPromoted(SessionEvent):
 
 
 @attrs.frozen(kw_only=True)
-class BaselineSection:
-    """Which stretch of the baseline's text a source rendered."""
+class TextSection:
+    """Which stretch of a text a source rendered, in characters."""
 
     key: str
     start: int
@@ -183,16 +184,16 @@ class EpochStarted(SessionEvent):
         sections: Which source rendered which stretch of it.
         snapshot: What each source was.
         since: System messages up to this sequence are folded into the baseline.
-        reason: Why it began.
+        reason: Why it began; ``retracted`` when a system message that the model had been told was taken back.
     """
 
-    kind: ClassVar = EventKind("epoch.started")
+    kind: ClassVar = EventKind("epoch.started", 2)
 
     baseline: str
-    sections: tuple[BaselineSection, ...] = ()
+    sections: tuple[TextSection, ...] = ()
     snapshot: Mapping[str, SnapshotEntry]
     since: int
-    reason: Literal["first", "compaction", "incompatible", "moved"] = "first"
+    reason: Literal["first", "compaction", "incompatible", "moved", "retracted"] = "first"
 
 
 @attrs.frozen(kw_only=True)
@@ -201,14 +202,16 @@ class ContextAdmitted(SessionEvent):
 
     Attributes:
         text: Exactly what the model is told.
+        sections: Which source rendered which stretch of it.
         changed: What changed or is new, by source.
         removed: The sources that are gone.
     """
 
-    kind: ClassVar = EventKind("context.admitted")
+    kind: ClassVar = EventKind("context.admitted", 2)
 
     message: str
     text: str
+    sections: tuple[TextSection, ...] = ()
     changed: Mapping[str, SnapshotEntry] = attrs.field(factory=dict)
     removed: tuple[str, ...] = ()
 

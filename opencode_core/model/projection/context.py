@@ -9,7 +9,7 @@ from opencode_core.model.event import session as events
 from opencode_core.model.message import SystemMessage
 from opencode_core.model.part import Moment
 from opencode_core.model.projection.stored import add_message, session_key
-from opencode_core.model.rows import EPOCHS, SNAPSHOTS, SYSTEM_ORDER, Draft
+from opencode_core.model.rows import EPOCHS, SNAPSHOTS, SYSTEM_ORDER, VISITED, Draft, digest
 
 
 def epoch_started(draft: Draft, event: events.EpochStarted, sequence: int) -> None:
@@ -66,6 +66,19 @@ def end_epoch(draft: Draft, session: str) -> None:
         draft.delete(EPOCHS, (session,))
     for key, _ in draft.scan(SNAPSHOTS, (session,)):
         draft.delete(SNAPSHOTS, key)
+
+
+def visit(draft: Draft, session: str, folder: str) -> None:
+    """The session has read a file in this folder: what stands beside it may concern the model."""
+    key = (session, digest(folder))
+    if draft.get(VISITED, key) is None:
+        draft.put(VISITED, key, folder)
+
+
+def forget_visits(draft: Draft, session: str) -> None:
+    """The session is somewhere else now."""
+    for key, _ in draft.scan(VISITED, (session,)):
+        draft.delete(VISITED, key)
 
 
 PROJECTORS: dict[type, Any] = {events.EpochStarted: epoch_started, events.ContextAdmitted: context_admitted}

@@ -12,7 +12,7 @@ from opencode_core.model.codec import decode_session, encode
 from opencode_core.model.event import session as events
 from opencode_core.model.message import AgentSwitchMessage, ModelSwitchMessage
 from opencode_core.model.part import Moment
-from opencode_core.model.projection.context import end_epoch
+from opencode_core.model.projection.context import end_epoch, forget_visits
 from opencode_core.model.projection.stored import add_message, carried, read_session, write_session
 from opencode_core.model.rows import DIFFS, SESSION_LISTS, SESSION_PLACES, SESSIONS, Draft, list_keys
 from opencode_core.model.session import Session, SessionSummary, SessionTime, Share
@@ -119,6 +119,7 @@ def moved(draft: Draft, event: events.SessionMoved, _sequence: int) -> None:
     draft.put(SESSIONS, (session.project, session.id), carried(document, session))
     _place(draft, session)
     end_epoch(draft, event.session)
+    forget_visits(draft, event.session)
 
 
 def agent_switched(draft: Draft, event: events.AgentSwitched, sequence: int) -> None:

@@ -18,6 +18,7 @@ from opencode_core.model.part import (
     ToolPart,
     ToolState,
 )
+from opencode_core.model.projection.context import visit
 from opencode_core.model.projection.parts import add_new, existing
 from opencode_core.model.projection.stored import drop_fragments, read_part, write_part
 from opencode_core.model.rows import Draft
@@ -92,6 +93,8 @@ def succeeded(draft: Draft, event: events.ToolSucceeded, _sequence: int) -> None
         attachments=event.attachments,
     )
     _become(draft, part, state, result_metadata=event.provider_metadata, executed=part.executed or event.executed)
+    for folder in event.visited:
+        visit(draft, event.session, folder)
 
 
 def failed(draft: Draft, event: events.ToolFailed, _sequence: int) -> None:

@@ -10,9 +10,10 @@ from opencode_core.model.event import conversation as c
 from opencode_core.model.event import session as s
 from opencode_core.model.fault import ApiFault, OutputLengthFault
 from opencode_core.model.part import CacheTokens, Tokens
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.prompt import Prompt, PromptAgent, PromptFile
 from opencode_core.model.rows import FRAGMENTS, INBOX, PENDING
-from opencode_core.model.session import FileDiff, PermissionRule, Revert
+from opencode_core.model.session import FileDiff, Revert
 from tests.model.projection.making import ASSISTANT, MODEL, Conversation, conversation, imported
 
 T = TypeVar("T")

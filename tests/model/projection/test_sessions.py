@@ -8,8 +8,9 @@ from opencode_core.errors import LifecycleConflictError, MessageDecodeError, Ses
 from opencode_core.model.context import SnapshotEntry
 from opencode_core.model.event import conversation as c
 from opencode_core.model.event import session as s
+from opencode_core.model.permission import PermissionRule
 from opencode_core.model.rows import DIFFS, EPOCHS, SESSION_LISTS, SESSION_PLACES, SESSIONS, SNAPSHOTS, digest
-from opencode_core.model.session import FileDiff, PermissionRule, SessionSummary
+from opencode_core.model.session import FileDiff, SessionSummary
 from tests.model.projection.making import MODEL, Conversation, conversation, said
 
 SNAPSHOT = {"core/date": SnapshotEntry(value="Monday"), "core/env": SnapshotEntry(value={"os": "x"}, removed="gone")}
@@ -154,7 +155,7 @@ def test_the_last_turn_says_how_far_it_is() -> None:
 
 def test_an_epoch_has_its_baseline_and_exactly_the_snapshot_that_it_was_made_of() -> None:
     told = conversation()
-    sections = (s.BaselineSection(key="core/date", start=0, end=6),)
+    sections = (s.TextSection(key="core/date", start=0, end=6),)
     told.tell(event(s.EpochStarted, baseline="Monday", sections=sections, snapshot=SNAPSHOT, since=0))
     assert told.rows.get(EPOCHS, ("ses_1",)) == {
         "baseline": "Monday",
