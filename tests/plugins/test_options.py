@@ -11,10 +11,11 @@ from typing import Any, Literal
 import attrs
 import pytest
 
+from opencode_core.config import PluginSettings
 from opencode_core.errors import PluginOptionsError
 from opencode_core.model.plugin import PluginManifest
 from opencode_core.plugins.diagnostics import diagnose
-from opencode_core.plugins.options import structure_options
+from opencode_core.plugins.options import configured_options, structure_options
 
 SECRET = "hunter2-do-not-repeat"
 
@@ -282,3 +283,43 @@ def test_the_classes_of_old_generations_are_not_kept_alive() -> None:
     gc.collect()
     assert [each() for each in generations if each() is not None] == []
     assert len(linecache.cache) - remembered < 20
+
+
+# Top-level keys that a plugin owns
+
+
+@attrs.frozen
+class Owning:
+    files: tuple[str, ...] = ()
+    level: str = ""
+
+
+OWNS = PluginManifest(options=Owning, keys={"instructions": "files", "level": "level"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "named", "expected"),
+    [
+        ({}, {}, {}),
+        ({"instructions": ["a"], "other": 1}, {}, {"files": ["a"]}),
+        ({"instructions": ["a"]}, {"files": ["b"]}, {"files": ["a", "b"]}),
+        ({"level": "low"}, {"level": "high"}, {"level": "high"}),
+        ({}, {"files": ["b"]}, {"files": ["b"]}),
+    ],
+)
+def test_a_plugin_finds_the_top_level_keys_that_it_owns_among_its_options(
+    keys: dict[str, Any], named: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    settings = PluginSettings(options={"acme": named}, keys=keys)
+    assert configured_options("acme", OWNS, settings) == expected
+
+
+def test_a_plugin_that_owns_no_key_finds_none() -> None:
+    settings = PluginSettings(options={"acme": {"level": "low"}}, keys={"instructions": ["a"]})
+    assert configured_options("acme", PluginManifest(options=Owning), settings) == {"level": "low"}
+
+
+def test_a_top_level_key_of_the_wrong_type_is_refused_as_the_option_is() -> None:
+    settings = PluginSettings(keys={"instructions": "a.md"})
+    with pytest.raises(PluginOptionsError, match="'files' that should be a list"):
+        structure_options("acme", OWNS, configured_options("acme", OWNS, settings))

@@ -7,8 +7,9 @@ import pytest
 
 from opencode_core.errors import IllegalTransitionError, MessageNotFoundError
 from opencode_core.model.event import conversation as c
+from opencode_core.model.event import session as s
 from opencode_core.model.part import CompletedTool, FailedTool, FilePart, PendingTool, RunningTool
-from opencode_core.model.rows import FRAGMENTS
+from opencode_core.model.rows import FRAGMENTS, VISITED
 from tests.model.projection.making import Conversation, called, conversation, part, step
 
 INPUT = {"command": "ls"}
@@ -181,3 +182,16 @@ def running(*events: Any, until: Any = CALL) -> Conversation:
 
 def state(told: Conversation) -> Any:
     return told.part("msg_a", "prt_1").state
+
+
+def test_the_folders_that_were_read_are_remembered_once_until_the_session_moves() -> None:
+    told = conversation()
+    told.tell(step("msg_a"))
+    for number, folders in enumerate((("/p/a", "/p/b"), ("/p/b",), ())):
+        told.tell(
+            called("msg_a", f"prt_{number}"),
+            part(c.ToolSucceeded, "msg_a", f"prt_{number}", output="o", visited=folders),
+        )
+    assert sorted(map(str, told.below(VISITED, "ses_1"))) == ["/p/a", "/p/b"]
+    told.tell(s.SessionMoved(session="ses_1", at=99, directory="/q", project="p"))
+    assert told.below(VISITED, "ses_1") == []
