@@ -17,9 +17,9 @@ from opencode_core.bus import Bus
 from opencode_core.clock import Clock, SystemClock
 from opencode_core.config import Document, Documents, PluginSettings, PluginSpec, plugin_settings, storage_setting
 from opencode_core.context.compose import compose
-from opencode_core.context.observe import LoadFault, observe
+from opencode_core.context.observer import Observer
 from opencode_core.control import serve_control
-from opencode_core.errors import ConfigError, PluginError, ScopeClosedError, SourceFaultError
+from opencode_core.errors import ConfigError, PluginError, ScopeClosedError
 from opencode_core.ids import Ids
 from opencode_core.model.catalog import Catalog, CatalogDraft
 from opencode_core.model.context import Baseline, Boundary, Observation, SystemContext
@@ -31,7 +31,6 @@ from opencode_core.model.location import Location
 from opencode_core.plugins.boarding import Boarding, Survey
 from opencode_core.plugins.calls import tell
 from opencode_core.plugins.candidate import Candidate
-from opencode_core.plugins.diagnostics import load_error, source_error
 from opencode_core.plugins.directory import PluginDirectory
 from opencode_core.plugins.finder import Ask, Finder
 from opencode_core.plugins.hot import HotReload
@@ -80,6 +79,9 @@ class Host:
     _boarding: Boarding = attrs.field(init=False)
     _store: Kept = attrs.field(init=False)
     _teller: Teller = attrs.field(init=False)
+    _observer: Observer = attrs.field(
+        init=False, default=attrs.Factory(lambda self: Observer(self.plugins.report), takes_self=True)
+    )
     _log: EventLog | None = attrs.field(init=False, default=None)
 
     @classmethod
@@ -274,7 +276,7 @@ class Host:
         place = place or self.location
         view = place.read()
         _name, definition = select_agent(view, agent)
-        return await self._observe(view, Boundary(location=place.location, agent=definition))
+        return await self._observer.observe(view, Boundary(location=place.location, agent=definition))
 
     async def baseline(self, place: Place | None = None, *, agent: str | None = None) -> Baseline:
         """Renders what a new session in a Location would be told, the host's own by default.
@@ -282,10 +284,11 @@ class Host:
         Raises:
             InitializationBlockedError: A required source is unavailable, or cannot be rendered.
         """
-        from opencode_core.context.epoch import Begin, Standing, decide
+        from opencode_core.context.epoch import Begin, decide
+        from opencode_core.context.standing import Standing
 
         observation = await self.observe(place, agent=agent)
-        step = decide(Standing(epoch=None), observation, on_fault=self._on_source_fault)
+        step = decide(Standing(epoch=None), observation, on_fault=self._observer.on_source_fault)
         assert isinstance(step, Begin)
         return step.baseline
 
@@ -306,18 +309,9 @@ class Host:
             store=await self.sessions() if sessions is None else sessions,
             location=place.location,
             read=place.read,
-            observe=self._observe,
-            on_fault=self._on_source_fault,
+            observe=self._observer.observe,
+            on_fault=self._observer.on_source_fault,
         )
-
-    async def _observe(self, view: View, boundary: Boundary) -> Observation:
-        return await observe(await compose(view), boundary, on_fault=self._on_load_fault)
-
-    def _on_load_fault(self, fault: LoadFault) -> None:
-        self.plugins.report(fault.owner, load_error(fault.key, fault.owner, fault.reason, fault.error))
-
-    def _on_source_fault(self, fault: SourceFaultError, owner: str) -> None:
-        self.plugins.report(owner, source_error(fault, owner))
 
     @asynccontextmanager
     async def open_location(self, directory: Path | str) -> AsyncIterator[Place]:

@@ -6,7 +6,7 @@ import os
 import traceback
 from pathlib import Path
 
-from opencode_core.errors import OpencodeError, Place, PluginError, PluginHookError, PluginImportError, SourceFaultError
+from opencode_core.errors import OpencodeError, Place, PluginError, PluginHookError, PluginImportError
 from opencode_core.model.plugin import Diagnostic, Severity
 
 _KERNEL = os.path.join(Path(__file__).resolve().parents[1], "")
@@ -41,30 +41,6 @@ def hook_error(plugin: str, hook: str, error: BaseException) -> PluginError:
         hook=hook,
         place=place_of(error),
     )
-
-
-def load_error(source: str, plugin: str, reason: str, error: BaseException | None) -> PluginError:
-    """Says that a context source could not be loaded."""
-    said = PluginError(
-        sentence(f"The context source '{source}' of the plugin '{plugin}' could not be loaded: {reason}"),
-        "What the model was told of it stays in effect; fix its 'load', or block the plugin.",
-        plugin=plugin,
-        place=None if error is None else place_of(error),
-    )
-    said.__cause__ = error
-    return said
-
-
-def source_error(fault: SourceFaultError, plugin: str) -> PluginError:
-    """Says that a context source cannot be rendered or encoded."""
-    said = PluginError(
-        f"{fault.problem} It is of the plugin '{plugin}'.",
-        f"What the model was told of it stays in effect. {fault.remedy}",
-        plugin=plugin,
-        place=None if fault.__cause__ is None else place_of(fault.__cause__),
-    )
-    said.__cause__ = fault
-    return said
 
 
 def import_error(plugin: str, error: BaseException, *, file: str = "") -> PluginImportError:

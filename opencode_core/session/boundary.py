@@ -13,19 +13,9 @@ from typing import TypeAlias
 
 import attrs
 
-from opencode_core.context.epoch import (
-    Admit,
-    Begin,
-    OnSourceFault,
-    Standing,
-    Stay,
-    Step,
-    decide,
-    read_compaction,
-    read_revision,
-    read_standing,
-    record,
-)
+from opencode_core.context.epoch import Admit, Begin, OnSourceFault, Stay, Step, decide
+from opencode_core.context.recording import record
+from opencode_core.context.standing import Standing, read_compaction, read_revision, read_standing
 from opencode_core.errors import SessionElsewhereError
 from opencode_core.model.agent import Agent
 from opencode_core.model.context import Boundary, Observation

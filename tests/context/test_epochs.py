@@ -9,7 +9,8 @@ import anyio
 import attrs
 import pytest
 
-from opencode_core.context.epoch import Admit, Begin, Stay, read_epoch
+from opencode_core.context.epoch import Admit, Begin, Stay
+from opencode_core.context.standing import read_epoch
 from opencode_core.errors import InitializationBlockedError, SessionElsewhereError, SnapshotDecodeError
 from opencode_core.model.context import UNAVAILABLE, Boundary, ContextSource
 from opencode_core.model.event.session import ContextAdmitted, EpochStarted, RevertCommitted, RevertStaged
