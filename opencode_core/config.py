@@ -243,8 +243,16 @@ def _project_documents(location: Location, config_dir: Path, environ: Mapping[st
     for inner in ("", ".opencode"):
         for folder in folders:
             # The person's own folder was read already, with an authority that it must not lose here.
-            if os.path.realpath(folder / inner) != os.path.realpath(config_dir):
+            if not _is_same(folder / inner, config_dir):
                 yield from _documents_in(folder / inner, folder=folder, inside=location.root)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are one folder, links followed. Resolving names instead is slow in a deep tree."""
+    try:
+        return os.path.samestat(os.stat(one), os.stat(other))
+    except (OSError, ValueError):
+        return False  # one of them is not there, and so nothing is in it
 
 
 def _documents_in(directory: Path, *, folder: Path | None = None, inside: Path | None = None) -> Iterator[Document]:
@@ -287,6 +295,7 @@ def _content(path: Path, origin: str, *, inside: Path | None = None) -> bytes | 
         ConfigError: It cannot be read, is too large, or is not inside.
     """
     try:
+        path.lstat()  # most are missing, and finding that out by resolving the name is slow in a deep tree
         with (path if inside is None else _contained(path, origin, inside)).open("rb") as file:
             content = file.read(_LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):

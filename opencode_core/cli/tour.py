@@ -70,11 +70,12 @@ async def _baseline(host: Host) -> list[Part]:
 def _render(source: ContextSource[Any], observation: Observation) -> Part:
     from opencode_core.context.reconcile import initialize
 
-    alone = attrs.evolve(observation, sources=(source,))
+    if source.key in observation.unavailable:
+        return Part(source.key, "", observation.reasons.get(source.key, ""))
     try:
-        return Part(source.key, initialize(alone).text)
+        return Part(source.key, initialize(attrs.evolve(observation, sources=(source,))).text)
     except ContextError as error:
-        return Part(source.key, "", observation.reasons.get(source.key) or str(error))
+        return Part(source.key, "", str(error))
 
 
 def _echo_plugins(sights: Sights, *, debug: bool) -> None:

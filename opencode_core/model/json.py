@@ -59,6 +59,8 @@ def plain(value: object) -> JSON:
 
 def same(one: JSON, other: JSON) -> bool:
     """Whether two plain values are the same JSON: unlike in Python, true is not 1."""
+    if isinstance(one, str):
+        return one == other
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):

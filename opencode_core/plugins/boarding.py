@@ -206,7 +206,7 @@ class Boarding:
 def _ignored(folder: Path, origins: tuple[str, ...]) -> tuple[str, str]:
     listed = ", ".join(f"'{origin}'" for origin in origins)
     return (
-        f"What {listed} says about plugins is ignored, because the project '{folder}' is not trusted.",
+        f"What {listed} says is ignored, because the project '{folder}' is not trusted.",
         f"Read it, then run `opencode-core plugins trust {shlex.quote(str(folder))}`.",
     )
 

@@ -21,7 +21,8 @@ from opencode_core.plugins.trust import Changed, Trusted, TrustStore, Unknown, u
 Ask: TypeAlias = Callable[[ProjectCode, "Unknown | Changed"], Awaitable[bool]]
 """Asks the person whether they trust a project's code; True records it."""
 
-PLUGIN_KEYS = ("plugin", "plugins", "plugin_allow", "plugin_block", "plugin_strict", "plugin_watch")
+_NO_SETTINGS = frozenset({"$schema", "storage"})
+"""The keys of a project's document that no plugin is ever told, so that nobody has to trust them."""
 REQUIREMENT = "pip:"
 
 
@@ -99,7 +100,7 @@ class Finder:
             found += [_declared(spec, folder) for spec in specs]
             errors = [untrusted_error(each.name, folder, verdict) for each in found]
             untrusted = [Refused(candidate=each, error=error) for each, error in zip(found, errors, strict=True)]
-            ignored = tuple(each.origin for each in own if not each.values.keys().isdisjoint(PLUGIN_KEYS))
+            ignored = tuple(each.origin for each in own if each.values.keys() - _NO_SETTINGS)
             return Found(refused=(*refused, *untrusted), is_trusted=False, ignored=ignored)
         contents = {file.path: file.content for file in code.files}
         known = {each.candidate.location for each in refused}
@@ -129,8 +130,7 @@ class Finder:
         said = {
             f"{number}.{key}": document.values[key]
             for number, document in enumerate(own)
-            for key in PLUGIN_KEYS
-            if key in document.values
+            for key in sorted(document.values.keys() - _NO_SETTINGS)
         }
         return read_project_code(folder, project_root=root, declared=declared, declarations=said)
 

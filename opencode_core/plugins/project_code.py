@@ -14,6 +14,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -186,8 +187,6 @@ class _Reading:
 
     folder: str
     root: str
-    real_folder: str
-    real_root: str
     budget: _Budget = attrs.field(factory=_Budget)
     files: dict[str, SourceFile] = attrs.field(factory=dict)
     refused: dict[str, Refusal] = attrs.field(factory=dict)
@@ -197,9 +196,16 @@ class _Reading:
         return cls(
             folder=os.path.abspath(folder),
             root=os.path.abspath(project_root),
-            real_folder=os.path.realpath(folder),
-            real_root=os.path.realpath(project_root),
         )
+
+    # Only when something has to be read: in a deep tree, resolving each of its folders costs more than all the rest.
+    @cached_property
+    def real_folder(self) -> str:
+        return os.path.realpath(self.folder)
+
+    @cached_property
+    def real_root(self) -> str:
+        return os.path.realpath(self.root)
 
     def add_plugin_folders(self) -> None:
         home = _Entry(".opencode", os.path.join(self.folder, ".opencode"))

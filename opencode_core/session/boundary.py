@@ -15,7 +15,7 @@ import attrs
 
 from opencode_core.context.epoch import Admit, Begin, OnSourceFault, Stay, Step, decide
 from opencode_core.context.recording import record
-from opencode_core.context.standing import Standing, read_compaction, read_revision, read_standing
+from opencode_core.context.standing import Standing, Standings, read_compaction, read_revision, read_standing
 from opencode_core.errors import SessionElsewhereError
 from opencode_core.model.agent import Agent
 from opencode_core.model.context import Boundary, Observation
@@ -96,6 +96,7 @@ class Boundaries:
     read: Callable[[], View]
     observe: Observe
     on_fault: OnSourceFault
+    _standings: Standings = attrs.field(init=False, factory=Standings)
 
     async def cross(self, session: str, *, is_idle: bool = True) -> Crossed:
         """Promotes what is due, and lets the model know of everything that changed, in one transaction.
@@ -142,7 +143,7 @@ class Boundaries:
             definition=definition,
             model=found.model,
             prompts=promotable(pending(rows, session), is_idle=is_idle),
-            standing=read_standing(rows, session),
+            standing=self._standings.read(rows, session),
             visited=tuple(sorted(Path(str(folder)) for _, folder in rows.scan(VISITED, (session,)))),
         )
 

@@ -5,6 +5,7 @@ is measured beside it: looking for the same files with nothing around it.
 """
 
 import os
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -39,8 +40,11 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     """Measures one section after the other."""
     yield from anyio.run(_observing, sizes)
     for section in (_crossing, _far):
-        with tempfile.TemporaryDirectory(prefix="b") as folder:
-            yield from anyio.run(section, sizes, Path(folder).resolve())
+        folder = Path(tempfile.mkdtemp(prefix="b")).resolve()
+        try:
+            yield from anyio.run(section, sizes, folder)
+        finally:
+            _remove(folder)
 
 
 class Immediate:
@@ -176,6 +180,11 @@ async def _far(sizes: Sizes, folder: Path) -> list[Row]:
         timed(FAR, f"looking for {len(candidates):,} files in a thread", "ms", took["plain"]),
         timed(FAR, f"core/instructions, {DEPTH:,} folders down", "ms", took["ours"], looked),
     ]
+
+
+def _remove(folder: Path) -> None:
+    """Removes a tree of any depth, which Python's own removal does not."""
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 def _dig(folder: Path) -> Path:

@@ -45,7 +45,7 @@ def test_the_help_lists_commands_under_the_name_of_their_plugin(capsys: pytest.C
     assert main(["--help"]) == 0
     sections = capsys.readouterr().out.split("\n\n")
     assert "Commands of the plugin 'greets':\n  hello  Say hello." in sections
-    assert any(section.startswith("Commands:\n  plugins") for section in sections)
+    assert any(section.startswith("Commands:\n  context") for section in sections)
 
 
 @pytest.mark.usefixtures("plugins")

@@ -20,7 +20,7 @@ def greets(tmp_path: Path) -> Path:
 def test_a_reload_reaches_a_running_host(greets: Path, tmp_path: Path) -> None:
     with running("plugins", "watch", cwd=tmp_path) as (process, until):
         start = until("Ctrl-C")
-        assert start[0].startswith("Watching 7 plugins in ")
+        assert start[0].startswith("Watching 10 plugins in ")
         assert f"  {greets}" in start
         done = run("plugins", "reload", "greets", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")

@@ -11,7 +11,7 @@ from tests.cli.terminal import TELLS, configure, run, write
 def test_it_works_on_a_fresh_machine_without_a_terminal(tmp_path: Path) -> None:
     done = run("tour", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"6 plugins loaded in {tmp_path}\n" in done.stdout
+    assert f"9 plugins loaded in {tmp_path}\n" in done.stdout
     assert f"      Working directory: {tmp_path}\n" in done.stdout
     assert done.stdout.count("opencode-core plugins ") == 3
     assert "\x1b" not in done.stdout
@@ -42,7 +42,7 @@ def test_it_shows_what_is_broken_and_everything_else(tmp_path: Path, capsys: pyt
     out = capsys.readouterr().out
     assert "failed, so it contributes nothing" in out
     assert f"({tmp_path / 'broken.py'}:1)" in out
-    assert "my/fails\n    Error: OSError: no net\n" in out
+    assert "my/fails\n    Error: it raised OSError: no net\n" in out
     assert "my/leaves\n    Error: SystemExit: 3\n" in out
     assert "my/empty\n    Error: The baseline rendering of the context source 'my/empty' is empty." in out
     assert "core/date" in out

@@ -121,6 +121,7 @@ async def test_a_snapshot_that_does_not_decode_is_a_typed_error_and_nothing_is_s
     async with running(tmp_path, {"telling": plugin}) as run:
         await run.turn("first")
         await run.store.log.storage.transact(lambda rows: rows.put(SNAPSHOTS, (run.session, key), row))
+        run.boundaries = await run.host.boundaries()  # the next process
         await run.admit("second")
         with pytest.raises(SnapshotDecodeError, match=f"'{key}' in session '{run.session}'") as caught:
             await run.turn()

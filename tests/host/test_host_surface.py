@@ -91,7 +91,7 @@ async def test_settings_of_an_untrusted_project_are_ignored_and_that_is_said(tmp
     async with Host.open(tmp_path) as host:
         assert host.plugins.get("date").state == "active"
         [notice] = host.plugins.notices
-        assert "opencode.json' says about plugins is ignored" in notice.problem
+        assert "opencode.json' says is ignored" in notice.problem
         assert "opencode-core plugins trust" in notice.remedy
         await host.refresh()
         assert len(host.plugins.notices) == 1

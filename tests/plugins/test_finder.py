@@ -139,14 +139,24 @@ async def test_the_person_is_asked_with_what_would_run(finder: Finder, tmp_path:
     assert verdict == Unknown()
 
 
-async def test_settings_of_other_kinds_do_not_concern_trust(finder: Finder, tmp_path: Path) -> None:
+async def test_settings_that_no_plugin_is_told_do_not_concern_trust(finder: Finder, tmp_path: Path) -> None:
     write(tmp_path / PLUGINS / "own.py", "")
     finder.ask = person = Person()
 
-    for model in ("one", "two"):
-        await finder.in_folder(tmp_path, root=tmp_path, documents=[document(tmp_path, model=model)])
+    for storage in ("memory:", "sqlite:x"):
+        await finder.in_folder(tmp_path, root=tmp_path, documents=[document(tmp_path, storage=storage)])
 
     assert person.asked == [Unknown()]
+
+
+async def test_any_setting_that_a_plugin_may_own_counts_only_when_it_is_trusted(finder: Finder, tmp_path: Path) -> None:
+    said = document(tmp_path, instructions=["~/.ssh/id_rsa"])
+    found = await finder.in_folder(tmp_path, root=tmp_path, documents=[said])
+    assert (found.is_trusted, found.ignored, finder.admits(said)) == (False, (said.origin,), False)
+
+    finder.ask = person = Person()
+    found = await finder.in_folder(tmp_path, root=tmp_path, documents=[said])
+    assert (found.is_trusted, finder.admits(said), person.asked) == (True, True, [Unknown()])
 
 
 async def test_a_package_with_a_file_that_is_refused_is_not_imported_by_half(finder: Finder, tmp_path: Path) -> None:

@@ -62,6 +62,11 @@ STORAGE_SECTIONS = [
     "listing sessions",
     "bytes and memory",
 ]
+CONTEXT_SECTIONS = [
+    "observing and reconciling unchanged sources",
+    "a whole boundary with nothing to do",
+    "instructions far above the working directory",
+]
 STORAGE_GOALS = [
     "sqlite, 1 session",
     "sqlite, 10 sessions",
@@ -99,6 +104,18 @@ def test_the_storage_benchmark_prints_and_saves_every_section(tmp_path: Path) ->
     for row in rows:
         assert any(line.startswith(row["name"]) for line in ran.stdout.splitlines()), row["name"]
         assert row["least"] is not None or row["note"], row["name"]
+
+
+def test_the_context_benchmark_prints_and_saves_every_section(tmp_path: Path) -> None:
+    saved = tmp_path / "results.json"
+    ran = run("context", "--quick", "--json", str(saved))
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(saved.read_text(encoding="utf-8"))["benchmarks"]["context"]
+    assert list(dict.fromkeys(row["section"] for row in rows)) == CONTEXT_SECTIONS
+    assert [row["name"] for row in rows if row["verdict"]] == ["50 sources", "each of 500"]
+    for row in rows:
+        assert any(line.startswith(row["name"]) for line in ran.stdout.splitlines()), row["name"]
+        assert row["least"] is not None, row["name"]
 
 
 @pytest.mark.parametrize("arguments", [("nothing",), ("kernel", "--slow")])
