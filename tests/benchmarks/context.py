@@ -32,7 +32,6 @@ OBSERVING = "observing and reconciling unchanged sources"
 CROSSING = "a whole boundary with nothing to do"
 FAR = "instructions far above the working directory"
 COUNTS = (4, 50, 500)
-DEPTH = 2000
 NAMES = ("AGENTS.md", "CLAUDE.md")
 
 
@@ -155,7 +154,8 @@ def _viewed(boundaries: Boundaries, session: str, loops: int) -> Case:
 
 async def _far(sizes: Sizes, folder: Path) -> list[Row]:
     """Looks for instructions in every folder from a deep one up to the root of its project, where they are."""
-    deep = _dig(folder)
+    depth = min(2000, sizes.sessions // 5)
+    deep = _dig(folder, depth)
     (folder / "AGENTS.md").write_text("Be brief.\n" * 50, encoding="utf-8")
     candidates = [str(each / name) for each in (deep, *deep.parents) if each.is_relative_to(folder) for name in NAMES]
     location = Location(directory=deep, root=folder, is_git=True)
@@ -178,7 +178,7 @@ async def _far(sizes: Sizes, folder: Path) -> list[Row]:
     looked = ("looking alone", took["plain"])
     return [
         timed(FAR, f"looking for {len(candidates):,} files in a thread", "ms", took["plain"]),
-        timed(FAR, f"core/instructions, {DEPTH:,} folders down", "ms", took["ours"], looked),
+        timed(FAR, f"core/instructions, {depth:,} folders down", "ms", took["ours"], looked),
     ]
 
 
@@ -187,13 +187,13 @@ def _remove(folder: Path) -> None:
     subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
-def _dig(folder: Path) -> Path:
-    """Makes a project whose working directory is so deep that its path is about as long as a path may be."""
+def _dig(folder: Path, depth: int) -> Path:
+    """Makes a project with a working directory so deep; 2,000 is about as deep as a path can be."""
     (folder / ".git").mkdir()
-    deep = folder / Path(*["d"] * DEPTH)
+    deep = folder / Path(*["d"] * depth)
     here = os.open(folder, os.O_RDONLY)
     try:
-        for _ in range(DEPTH):
+        for _ in range(depth):
             os.mkdir("d", dir_fd=here)
             inner = os.open("d", os.O_RDONLY, dir_fd=here)
             os.close(here)
