@@ -128,6 +128,7 @@ def _echo_next(plugins: Sequence[PluginStatus]) -> None:
     name = interesting[0].name if interesting else "NAME"
     is_untrusted = any(status.state == "untrusted" for status in plugins)
     _heading("Try next")
+    click.echo("  opencode-core context preview")
     click.echo("  opencode-core plugins list --timing")
     click.echo(f"  opencode-core plugins show {one_line(name)}")
     click.echo(f"  opencode-core plugins {'trust' if is_untrusted else 'watch'}")
