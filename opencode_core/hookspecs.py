@@ -166,7 +166,7 @@ def opencode_context_sources(location: Location, options: Any, scope: PluginScop
 
     Since: 1
 
-    Builtins: date, environment
+    Builtins: date, environment, instructions, references, skills
     """
 
 
@@ -196,7 +196,7 @@ def opencode_tools(location: Location, options: Any, scope: PluginScope) -> Mapp
 
     Since: 1
 
-    Builtins: none
+    Builtins: skills
     """
 
 
@@ -223,7 +223,7 @@ def opencode_skills(location: Location, options: Any, scope: PluginScope) -> Ite
 
     Since: 1
 
-    Builtins: none
+    Builtins: skills
     """
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import anyio
 
 from opencode_core.errors import PluginError
 from opencode_core.model.skill import Skill
@@ -19,19 +21,33 @@ async def find_skills(view: View, on_fault: Callable[[str, PluginError], None]) 
         on_fault: Is told of a source that failed, with the name of its plugin; what it found last is used.
     """
     found: dict[str, Skill] = {}
-    contributions: list[Contribution[Skill] | Contribution[RememberedSkills]] = [
-        *view.all(SKILLS),
-        *view.all(SKILL_SOURCES),
-    ]
+    sources = view.all(SKILL_SOURCES)
+    loaded = await _load(sources, on_fault)
+    contributions: list[Contribution[Skill] | Contribution[RememberedSkills]] = [*view.all(SKILLS), *sources]
     for each in sorted(contributions, key=lambda each: each.precedence):
-        value = each.value
-        if isinstance(value, Skill):
-            found[value.name] = value
-            continue
-        try:
-            skills = await value.load()
-        except (Exception, SystemExit) as error:
-            on_fault(each.owner.name, hook_error(each.owner.name, "opencode_skills", error))
-            skills = value.found
+        skills = (each.value,) if isinstance(each.value, Skill) else loaded[each.identity]
         found.update((skill.name, skill) for skill in skills)
     return dict(sorted(found.items()))
+
+
+async def _load(
+    sources: Sequence[Contribution[RememberedSkills]], on_fault: Callable[[str, PluginError], None]
+) -> dict[int, tuple[Skill, ...]]:
+    """Asks all sources at once, because each may have to wait for a disk or a server."""
+    loaded: dict[int, tuple[Skill, ...]] = {}
+
+    async def load(each: Contribution[RememberedSkills]) -> None:
+        try:
+            loaded[each.identity] = await each.value.load()
+        except (Exception, SystemExit) as error:
+            on_fault(each.owner.name, hook_error(each.owner.name, "opencode_skills", error))
+            loaded[each.identity] = each.value.found
+
+    if len(sources) < 2:  # the usual case, which needs no task of its own
+        for each in sources:
+            await load(each)
+        return loaded
+    async with anyio.create_task_group() as group:
+        for each in sources:
+            group.start_soon(load, each)
+    return loaded

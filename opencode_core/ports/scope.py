@@ -34,6 +34,18 @@ class HostFacts:
     data_dir: Path
     now: Callable[[], datetime]
 
+    @property
+    def home(self) -> Path | None:
+        """The person's home folder; None when the environment names none."""
+        named = self.environ.get("HOME") or self.environ.get("USERPROFILE")
+        return Path(named) if named else None
+
+    def located(self, path: str, base: Path) -> Path:
+        """Returns where a configured path leads: ``~/`` to the home, a relative one from a base; resolves no link."""
+        if path.startswith("~/") and self.home is not None:
+            return self.home / path[2:]
+        return base / path
+
 
 class Registration(Protocol):
     """One thing that was added while the scope was open."""

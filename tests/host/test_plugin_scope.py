@@ -171,3 +171,19 @@ async def test_a_source_of_skills_cannot_be_registered_twice_under_one_key(tmp_p
         status = host.plugins.get("twice")
         assert status.state == "quarantined"
         assert "contributed twice" in status.diagnostics[0].problem
+
+
+@pytest.mark.parametrize(
+    ("environ", "path", "expected"),
+    [
+        ({"HOME": "/home/me"}, "~/notes", "/home/me/notes"),
+        ({"USERPROFILE": "/users/me"}, "~/notes", "/users/me/notes"),
+        ({}, "~/notes", "/base/~/notes"),
+        ({"HOME": "/home/me"}, "notes", "/base/notes"),
+        ({"HOME": "/home/me"}, "/notes", "/notes"),
+        ({"HOME": "/home/me"}, "~other/notes", "/base/~other/notes"),
+    ],
+)
+def test_a_configured_path_leads_home_or_from_its_base(environ: dict[str, str], path: str, expected: str) -> None:
+    facts = HostFacts(environ=environ, config_dir=Path("/c"), data_dir=Path("/d"), now=StillClock().now)
+    assert facts.located(path, Path("/base")) == Path(expected)
