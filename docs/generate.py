@@ -252,7 +252,7 @@ def _sdk_page() -> str:
         _markdown(inspect.getdoc(plugin_sdk) or ""),
         "",
     ]
-    for kind in ("Constants and aliases", "Values", "Events", "Protocols", "Errors"):
+    for kind in ("Constants and aliases", "Functions", "Values", "Events", "Protocols", "Errors"):
         lines += [f"## {kind}", ""]
         for name in groups.pop(kind, []):
             lines += _export(name)
@@ -439,6 +439,8 @@ def _member(value: Any, name: str, *, typed: bool = False) -> Iterator[str]:
 
 
 def _kind(value: Any) -> str:
+    if isinstance(value, FunctionType):
+        return "Functions"
     if not inspect.isclass(value):
         return "Constants and aliases"
     if issubclass(value, BaseException):
@@ -450,6 +452,9 @@ def _kind(value: Any) -> str:
 
 def _export(name: str) -> Iterator[str]:
     value = getattr(plugin_sdk, name)
+    if isinstance(value, FunctionType):
+        yield from _member(value, name)
+        return
     if not inspect.isclass(value):
         yield f"- `{name}`: {_markdown(_constants(plugin_sdk)[name])}"
         return

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from opencode_core.model.agent import Agent
     from opencode_core.model.catalog import CatalogDraft, ModelInfo, ProviderInfo
     from opencode_core.model.command import Command
-    from opencode_core.model.context import ABSENT, UNAVAILABLE, Absent, Boundary, ContextProducer, ContextSource, Unavailable
+    from opencode_core.model.context import (
+        ABSENT,
+        UNAVAILABLE,
+        Absent,
+        Boundary,
+        ContextProducer,
+        ContextSource,
+        Unavailable,
+    )
     from opencode_core.model.event.base import Event
     from opencode_core.model.event.plugin import (
         CatalogUpdated,

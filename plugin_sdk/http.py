@@ -138,17 +138,11 @@ class _Fetching:
         return {"user-agent": "opencode-core", **kept, "accept-encoding": "gzip"}
 
     def _target(self, response: httpx2.Response, url: httpx2.URL, first: httpx2.URL) -> httpx2.URL:
-        import httpx2
-
         status = response.status_code
         location = response.headers.get("location", "")
         if not location:
             raise FetchError(str(url), f"it redirects ({status}) to nowhere", "Check the server.", status=status)
-        try:
-            target = url.join(location)
-        except (httpx2.InvalidURL, ValueError):
-            reason = f"it redirects ({status}) to something that is neither http nor https"
-            raise FetchError(str(url), reason, "Check the server.", status=status) from None
+        target = url.join(location)
         if refusal := self._refusal(target, url, first):
             reason = f"it redirects ({status}) to '{without_secrets(str(target))}', {refusal}"
             raise FetchError(str(url), reason, "Name the address of the content itself.", status=status)

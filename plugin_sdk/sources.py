@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-import json
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
+import anyio
 import anyio.to_thread
 import attrs
 
-from opencode_core.model.context import ABSENT, ContextSource
-from opencode_core.model.json import JSON
+from opencode_core.model.context import ABSENT, Absent, ContextSource, Unavailable
 from opencode_core.model.keys import check_source_key
 
-__all__ = ["SourceFactory", "context_source"]
+__all__ = ["SourceDecorator", "SourceFactory", "context_source"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+GIVEN_UP = 4
+"""How many calls of a plain function may still run that were given up, until no other is begun."""
+
+
+class SourceDecorator(Protocol):
+    """Makes a context source of a function, async or plain; what it may return besides a value is no part of it."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T | Unavailable | Absent | None]], /
+    ) -> SourceFactory[P, T]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T | Unavailable | Absent | None], /) -> SourceFactory[P, T]: ...
+
 
 @attrs.frozen(eq=False, repr=False)
 class SourceFactory(Generic[P, T]):
-    """Makes a context source for the arguments that the function is called with, such as a Location."""
+    """Makes a context source for the arguments that the function is to be called with, such as a Location.
 
+    Attributes:
+        key: The key of each of them.
+    """
+
+    key: str
     _function: Callable[P, Any]
+    _label: str
     _fields: dict[str, Any]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ContextSource[T]:
-        """Returns the source."""
+        """Returns the source.
+
+        Raises:
+            TypeError: The function cannot be called with these arguments.
+        """
+        from plugin_sdk.source_values import codec_of, labelled
+
+        _refuse_misfits(self._function, *args, **kwargs)
+        codec, calls, label = codec_of(self._function), _Calls(), self._label
 
         async def load() -> Any:
-            value = await _called(self._function, args, kwargs)
+            value = await calls.run(self._function, *args, **kwargs)
             return ABSENT if value is None else value
 
-        return ContextSource(load=load, **self._fields)
+        fields: dict[str, Any] = {
+            "baseline": lambda value: labelled(label, codec.encode(value)),
+            "update": lambda _before, value: labelled(f"{label} is now", codec.encode(value)),
+            "removed": lambda _value: f"{label}: no longer applies.",
+            **self._fields,
+        }
+        return ContextSource(key=self.key, load=load, encode=codec.encode, decode=codec.decode, **fields)
 
 
 def context_source(
@@ -46,7 +81,7 @@ def context_source(
     removed: Callable[[Any], str] | None = None,
     required: bool = True,
     deadline: float | None = None,
-) -> Callable[[Callable[P, Awaitable[T] | T]], SourceFactory[P, Any]]:
+) -> SourceDecorator:
     """Makes a context source of a function that returns what it observes.
 
     The function is called at every boundary with what the source was made with. It is async, or plain: then it runs in
@@ -55,7 +90,7 @@ def context_source(
 
     Args:
         key: Stable and namespaced, such as ``acme/branch``.
-        label: What the value is called in the renderings; by default the first line of the function's docstring.
+        label: What the value is called in the renderings; by default the first sentence of the function's docstring.
         baseline: Renders the value instead of ``label: value``.
         update: Renders a change instead of ``label is now: value``.
         removed: Renders that it is gone instead of ``label: no longer applies.``
@@ -64,68 +99,73 @@ def context_source(
 
     Raises:
         InvalidKeyError: The key has no namespace.
+        TypeError: The function yields instead of returning.
     """
     check_source_key(key)
+    renderings = {"baseline": baseline, "update": update, "removed": removed}
+    fields = {"required": required, "deadline": deadline, **{name: each for name, each in renderings.items() if each}}
 
-    def decorate(function: Callable[P, Awaitable[T] | T]) -> SourceFactory[P, Any]:
-        name = label or _first_line(function) or key.partition("/")[2].replace("-", " ").replace("_", " ")
-        fields: dict[str, Any] = {
-            "key": key,
-            "baseline": baseline or (lambda value: _labelled(name, value)),
-            "update": update or (lambda _before, value: _labelled(f"{name} is now", value)),
-            "removed": removed or (lambda _value: f"{name}: no longer applies."),
-            "required": required,
-            "deadline": deadline,
-            **_codec(function),
-        }
-        return SourceFactory(function, fields)
+    def decorate(function: Callable[..., Any]) -> SourceFactory[Any, Any]:
+        _refuse_generators(key, function)
+        name = label or _first_sentence(function) or key.partition("/")[2].replace("-", " ").replace("_", " ")
+        return SourceFactory(key, function, name, fields)
 
     return decorate
 
 
-async def _called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
-    answer = await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), abandon_on_cancel=True)
-    return await answer if inspect.isawaitable(answer) else answer
+@attrs.frozen(eq=False)
+class _Calls:
+    """Calls a function, a plain one in a thread.
+
+    A thread cannot be ended. So when a plain function hangs, for example on a disk that is gone, every boundary would
+    leave one more behind: after a few of them, no other is begun until one returns.
+    """
+
+    _running: set[object] = attrs.field(factory=set)
+    _given_up: set[object] = attrs.field(factory=set)
+
+    async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(*args, **kwargs)
+        answer = await self._in_thread(functools.partial(function, *args, **kwargs))
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        self._given_up.intersection_update(self._running)
+        if len(self._given_up) >= GIVEN_UP:
+            raise TimeoutError(f"{len(self._given_up)} earlier calls of its function have not returned yet")
+        call = object()
+
+        def noted() -> tuple[Any]:
+            self._running.add(call)
+            try:
+                return (function(),)  # trio lets no thread return what has to be awaited
+            finally:
+                self._running.discard(call)
+
+        try:
+            [answer] = await anyio.to_thread.run_sync(noted, abandon_on_cancel=True)
+            return answer
+        except anyio.get_cancelled_exc_class():
+            self._given_up.add(call)
+            raise
 
 
-def _first_line(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n")[0].strip().rstrip(".")
+def _refuse_generators(key: str, function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"The function of the context source '{key}' yields values. Return one value instead.")
 
 
-def _labelled(name: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(_unstructured(value), indent=2, ensure_ascii=False)
-    return f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
-
-
-def _codec(function: Callable[..., Any]) -> dict[str, Any]:
-    """Returns how an attrs class is stored; what the function is not annotated with is stored as it is."""
-    kind = _returned(function)
-    if kind is None:
-        return {"encode": _unstructured}
-
-    def decode(stored: JSON) -> Any:
-        from cattrs import Converter
-
-        # One converter each time: a shared one would keep the classes of old generations alive in its caches.
-        return Converter(forbid_extra_keys=True).structure(stored, kind)
-
-    return {"encode": _unstructured, "decode": decode}
-
-
-def _unstructured(value: Any) -> Any:
-    if not attrs.has(type(value)):
-        return value
-    from cattrs import Converter
-
-    return Converter().unstructure(value)
-
-
-def _returned(function: Callable[..., Any]) -> type | None:
+def _refuse_misfits(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
-        hint = get_type_hints(function).get("return")
-    except Exception:  # an annotation may name what is not there at run time
-        return None
-    candidates = [each for each in (hint, *getattr(hint, "__args__", ())) if isinstance(each, type) and attrs.has(each)]
-    return candidates[0] if candidates else None
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some things that can be called do not say how
+        return
+    signature.bind(*args, **kwargs)  # now and not at every turn, so that the hook is told
+
+
+def _first_sentence(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):  # its own docstring is about partials
+        function = function.func
+    paragraph = (inspect.getdoc(function) or "").partition("\n\n")[0]
+    return " ".join(paragraph.split()).partition(". ")[0].removesuffix(".")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from opencode_core.clock import Clock, SystemClock
 from opencode_core.errors import ToolFailure
 from opencode_core.host import Host
 from opencode_core.lazy import lazy
@@ -23,12 +26,17 @@ from opencode_core.plugins.slots import AGENTS, COMMANDS, SKILLS, TOOLS
 from opencode_core.tools.registry import Completed, materialize
 
 if TYPE_CHECKING:
+    from plugin_sdk.testing.context_contract import ContextSourceContract
     from plugin_sdk.testing.storage_contract import StorageContract
 
-__all__ = ["LoadedPlugin", "StorageContract", "load_plugin"]
+__all__ = ["ContextSourceContract", "LoadedPlugin", "StillClock", "StorageContract", "load_plugin"]
 
-# Imported when it is used, because it needs pytest.
-__getattr__, _ = lazy(__name__, {"StorageContract": "plugin_sdk.testing.storage_contract"})
+# Imported when they are used, because they need pytest.
+_CONTRACTS = {
+    "ContextSourceContract": "plugin_sdk.testing.context_contract",
+    "StorageContract": "plugin_sdk.testing.storage_contract",
+}
+__getattr__, _ = lazy(__name__, _CONTRACTS)
 
 
 @attrs.frozen(eq=False)
@@ -98,6 +106,29 @@ class LoadedPlugin:
         return await self.host.plugins.reload(self.name)
 
 
+@attrs.define
+class StillClock:
+    """A clock whose calendar stands still until it is moved.
+
+    Attributes:
+        at: The time that it shows, with its zone; noon of a Monday at first, far from the end of a day.
+    """
+
+    at: datetime = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """Returns the time that it shows."""
+        return self.at
+
+    def monotonic(self) -> float:
+        """Returns seconds that never go back; these do not stand still."""
+        return SystemClock().monotonic()
+
+    def move(self, **span: float) -> None:
+        """Moves it by a span of time, such as ``days=1``."""
+        self.at += timedelta(**span)
+
+
 @asynccontextmanager
 async def load_plugin(
     plugin: object,
@@ -105,6 +136,9 @@ async def load_plugin(
     directory: Path | str,
     options: Mapping[str, JSON] | None = None,
     name: str = "plugin_under_test",
+    clock: Clock | None = None,
+    environ: Mapping[str, str] | None = None,
+    config_dir: Path | None = None,
 ) -> AsyncIterator[LoadedPlugin]:
     """Opens a host with one plugin alone, strictly: whatever is wrong with it raises here.
 
@@ -113,13 +147,27 @@ async def load_plugin(
         directory: The Location; its configuration files are not read.
         options: What would stand under ``plugins.<name>`` in the configuration.
         name: The plugin's name.
+        clock: The time, such as a `StillClock`; the machine's by default.
+        environ: The environment variables; the process's by default.
+        config_dir: Where the person's configuration is; by default where ``OPENCODE_CONFIG_DIR`` says, else an empty
+            folder, never the real one.
 
     Raises:
         PluginError: The plugin does not follow the contract, or one of its hooks raised.
     """
     config: dict[str, JSON] = {"plugin_strict": True, "plugins": {name: dict(options or {})}}
-    with TemporaryDirectory() as data:
+    environment = os.environ if environ is None else environ
+    if config_dir is None and environment.get("OPENCODE_CONFIG_DIR"):
+        config_dir = Path(environment["OPENCODE_CONFIG_DIR"])
+    with TemporaryDirectory() as folder:
         async with Host.open(
-            directory, plugins={name: plugin}, config=config, entry_points=False, data_dir=Path(data)
+            directory,
+            plugins={name: plugin},
+            config=config,
+            entry_points=False,
+            clock=clock,
+            environ=environment,
+            config_dir=config_dir or Path(folder, "config"),
+            data_dir=Path(folder, "data"),
         ) as host:
             yield LoadedPlugin(host, name)

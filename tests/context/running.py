@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from opencode_core.clock import SystemClock
 from opencode_core.host import Host
 from opencode_core.model.event.conversation import (
     StepEnded,
@@ -44,23 +42,9 @@ from opencode_core.session.prefix import Measured, measure
 from opencode_core.session.store import SessionStore
 from plugins_builtin import storage_memory
 
+__all__ = ["MODEL", "Request", "Running", "lowered", "running"]
+
 MODEL = ModelChoice(provider="test", model="one")
-
-
-@attrs.define
-class StillClock:
-    """A wall clock that stands still until it is moved."""
-
-    at: datetime = datetime(2026, 3, 2, 12, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic(self) -> float:
-        return SystemClock().monotonic()
-
-    def move(self, **span: float) -> None:
-        self.at += timedelta(**span)
 
 
 @attrs.frozen

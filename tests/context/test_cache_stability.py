@@ -23,10 +23,11 @@ from opencode_core.model.session import ModelChoice
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import EventLog
 from plugin_sdk import UNAVAILABLE, Agent, ContextSource, PermissionRule, hookimpl
+from plugin_sdk.testing import StillClock
 from plugins_builtin import date, environment, instructions, references, skills
 from plugins_builtin.storage_memory import open_store
 from tests.context.making import removable
-from tests.context.running import Request, Running, StillClock, running
+from tests.context.running import Request, Running, running
 
 RELOADED = """
 from plugin_sdk import ContextSource, hookimpl

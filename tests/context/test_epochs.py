@@ -19,10 +19,11 @@ from opencode_core.model.session import ModelChoice, Revert
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import EventLog
 from plugin_sdk import Agent, PermissionRule, hookimpl
+from plugin_sdk.testing import StillClock
 from plugins_builtin import date, environment, storage_sqlite
 from plugins_builtin.storage_memory import open_store
 from tests.context.making import Loader, removable, source
-from tests.context.running import MODEL, Running, StillClock, running
+from tests.context.running import MODEL, Running, running
 
 
 @attrs.define(eq=False)

@@ -10,7 +10,7 @@ import pytest
 from opencode_core.host import Host
 from opencode_core.plugins.slots import SKILL_SOURCES
 from plugin_sdk import HostFacts, PluginManifest, PluginScope, Skill, SkillSource, Tool, hookimpl
-from tests.context.running import StillClock
+from plugin_sdk.testing import StillClock
 
 
 async def execute(call: object) -> Any:

@@ -6,8 +6,18 @@ import attrs
 import pytest
 
 from opencode_core.errors import PluginError
-from plugin_sdk import ContextSource, PluginManifest, Tool, ToolCall, ToolFailure, ToolOutput, hookimpl
-from plugin_sdk.testing import load_plugin
+from plugin_sdk import (
+    ContextSource,
+    HostFacts,
+    PluginManifest,
+    PluginScope,
+    Tool,
+    ToolCall,
+    ToolFailure,
+    ToolOutput,
+    hookimpl,
+)
+from plugin_sdk.testing import StillClock, load_plugin
 
 
 @attrs.frozen
@@ -92,3 +102,34 @@ async def test_a_file_of_any_name_is_the_one_under_test_whatever_else_is_there(t
     async with load_plugin(file, directory=tmp_path, name="mine") as plugin:
         assert plugin.status.state == "active"
         assert plugin.names["agents"] == ("a",)
+
+
+class Looking:
+    """A plugin that keeps what it is told of the host around it."""
+
+    host: HostFacts
+
+    @hookimpl
+    def opencode_context_sources(self, scope: PluginScope) -> list[ContextSource[str]]:
+        self.host = scope.host
+        return []
+
+
+async def test_an_author_holds_time_and_environment_still(tmp_path: Path) -> None:
+    plugin, clock, mine = Looking(), StillClock(), tmp_path / "mine"
+    async with load_plugin(plugin, directory=tmp_path, clock=clock, environ={"COLOUR": "blue"}, config_dir=mine):
+        before = plugin.host.now()
+        assert plugin.host.now() == before
+        clock.move(days=1, hours=2)
+        assert (plugin.host.now() - before).total_seconds() == 26 * 3600
+        assert clock.monotonic() <= clock.monotonic()
+        assert (dict(plugin.host.environ), plugin.host.config_dir) == ({"COLOUR": "blue"}, mine)
+
+
+async def test_the_persons_own_configuration_is_never_the_real_one_unless_it_is_named(tmp_path: Path) -> None:
+    plugin = Looking()
+    async with load_plugin(plugin, directory=tmp_path, environ={}):
+        assert not plugin.host.config_dir.exists()
+        assert plugin.host.config_dir.parent == plugin.host.data_dir.parent
+    async with load_plugin(plugin, directory=tmp_path, environ={"OPENCODE_CONFIG_DIR": str(tmp_path / "named")}):
+        assert plugin.host.config_dir == tmp_path / "named"

@@ -6,7 +6,10 @@ import click
 from click.testing import CliRunner
 
 from acme_opencode import models, release, review, rules
-from plugin_sdk.testing import load_plugin
+from plugin_sdk.testing import ContextSourceContract, load_plugin
+
+
+class TestRules(ContextSourceContract, plugin=rules, key="acme/rules"): ...
 
 
 async def test_the_model_is_told_the_rules(tmp_path: Path) -> None:

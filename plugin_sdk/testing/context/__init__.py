@@ -1,0 +1,1 @@
+"""The laws of a context source, as tests; `plugin_sdk.testing.context_contract` puts them together."""
