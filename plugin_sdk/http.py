@@ -6,10 +6,12 @@ its host or in its query, is never shown.
 
 from __future__ import annotations
 
+import logging
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -87,8 +89,12 @@ async def fetch(
         FetchError: It is no such address, a redirect leads where it may not, nobody answered in time, the content is
             too long or damaged, or the status is one of failure.
     """
-    with anyio.move_on_after(timeout):
-        return await _Fetching(limit, headers or {}, redirects, same_origin).follow(url)
+    fetching = _FETCHING.set(True)
+    try:
+        with anyio.move_on_after(timeout):
+            return await _Fetching(limit, headers or {}, redirects, same_origin).follow(url)
+    finally:
+        _FETCHING.reset(fetching)
     raise FetchError(url, f"it took longer than {timeout:g} s", "Check that the server is well, or try again later.")
 
 
@@ -238,6 +244,16 @@ class _Unpacking:
 def _import_client() -> None:
     """Imports it in a thread, because that takes a third of a second; after that it costs nothing."""
     import httpx2  # noqa: F401
+
+    # It writes whole addresses into its log, and a query may hold a key. Others who use it are not bothered.
+    logging.getLogger("httpx2").addFilter(_is_of_others)
+
+
+_FETCHING: ContextVar[bool] = ContextVar("fetching", default=False)
+
+
+def _is_of_others(_record: logging.LogRecord) -> bool:
+    return not _FETCHING.get()
 
 
 def _parsed(address: str) -> httpx2.URL:

@@ -40,3 +40,4 @@ def fresh_person(persons_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None
     home = persons_folders / str(next(_test_number))
     monkeypatch.setenv("OPENCODE_DATA_DIR", str(home / "data"))
     monkeypatch.setenv("OPENCODE_CONFIG_DIR", str(home / "config"))
+    monkeypatch.setenv("HOME", str(home))
