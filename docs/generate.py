@@ -32,9 +32,10 @@ from opencode_core.ports import storage as ports_storage
 from opencode_core.session.listing import Listing
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import Page
+from plugin_sdk import http, testing
 from plugin_sdk import sessions as sdk_sessions
 from plugin_sdk import storage as sdk_storage
-from plugin_sdk import testing
+from plugin_sdk import text as sdk_text
 
 COMMAND = "make docs"
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,9 +109,9 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
         if differences:
             print(f"{len(differences)} pages are stale. Run `{COMMAND}`.")
         return 1 if differences else 0
-    for path, text in pages().items():
+    for path, page in pages().items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
+        (root / path).write_text(page, encoding="utf-8")
     return 0
 
 
@@ -258,9 +259,10 @@ def _sdk_page() -> str:
             lines += _export(name)
         lines += [""]
     assert not groups, groups
-    lines += ["## `plugin_sdk.testing`", "", _markdown(inspect.getdoc(testing) or ""), ""]
-    for name in sorted(testing.__all__):
-        lines += _tested(name)
+    for module in (http, sdk_text, testing):
+        lines += [f"## `{module.__name__}`", "", _markdown(inspect.getdoc(module) or ""), ""]
+        for name in sorted(module.__all__):
+            lines += _member(getattr(module, name), name)
     return _page(lines)
 
 
@@ -415,10 +417,6 @@ def _event(event: type) -> Iterator[str]:
     yield from fields
     if fields:
         yield ""
-
-
-def _tested(name: str) -> Iterator[str]:
-    yield from _member(getattr(testing, name), name)
 
 
 def _member(value: Any, name: str, *, typed: bool = False) -> Iterator[str]:
