@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import json.encoder
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,9 +28,9 @@ def encode_document(document: JSON) -> str:
         raise InvalidDocumentError("A document is null, which means that there is none.", "Delete it instead.")
     try:
         text = _encoded(document)
-        if _SUSPICIOUS.search(text):
+        if type(document) not in _LEAVES:
             _check_names(document)
-        if text.count("{") + text.count("[") > DEEPEST:
+        if len(text) > 2 * DEEPEST and text.count("{") + text.count("[") > DEEPEST:  # each is closed, too
             _check_depth(document)
         if not text.isascii():
             text.encode()
@@ -84,9 +83,10 @@ def _check_names(value: Any) -> None:
         members = value.values()
     else:
         return
-    for member in members:
-        if type(member) not in _LEAVES:
-            _check_names(member)
+    if not _LEAVES.issuperset(map(type, members)):
+        for member in members:
+            if type(member) not in _LEAVES:
+                _check_names(member)
 
 
 def _check_depth(document: Any) -> None:
@@ -125,8 +125,6 @@ def _make_encoder() -> Callable[[Any], str]:
     return lambda document: "".join(chunks(document, 0))
 
 
-# A name that the encoder may have made of a number, of True or of None. In a text, its quotes would be escaped.
-_SUSPICIOUS = re.compile(r'[{,]"(?:[-\d]|true"|false"|null"|NaN"|Infinity")')
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _encoded = _make_encoder()
 _ESCAPING = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False, default=_plain)

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -38,12 +39,12 @@ class EventLoop:
     def deliver(self, outcomes: Iterable[Outcome[Any]]) -> None:
         """Wakes those that wait for these outcomes, all in one call."""
         ready = tuple(outcomes)
+        self.soon(ready[0]._wake if len(ready) == 1 else partial(_wake_all, ready))
 
-        def wake() -> None:
-            for outcome in ready:
-                outcome._wake()
 
-        self.soon(wake)
+def _wake_all(outcomes: Iterable[Outcome[Any]]) -> None:
+    for outcome in outcomes:
+        outcome._wake()
 
 
 @attrs.define(eq=False, repr=False)
@@ -56,7 +57,8 @@ class Outcome(Generic[R]):
 
     _state: str = attrs.field(init=False, default="waiting")
     _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)
-    _ready: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _is_ready: bool = attrs.field(init=False, default=False)
+    _waiting: list[Callable[[], object]] = attrs.field(init=False, factory=list)
     _value: R = attrs.field(init=False)
     _error: BaseException | None = attrs.field(init=False, default=None)
 
@@ -83,7 +85,7 @@ class Outcome(Generic[R]):
         returned or the error raised, and the cancellation comes at the caller's next checkpoint.
         """
         try:
-            await self._ready.wait()
+            await self._woken()
         except anyio.get_cancelled_exc_class():
             if self._withdraw():
                 raise
@@ -100,13 +102,28 @@ class Outcome(Generic[R]):
             return self._state == "withdrawn"
 
     def _wake(self) -> None:
-        self._ready.set()
+        self._is_ready = True
+        for wake in self._waiting:
+            wake()
+
+    async def _woken(self) -> None:
+        """Waits for `_wake`, each time for something of its own: cancelling one who waits must not wake the others."""
+        if self._is_ready:
+            await anyio.lowlevel.checkpoint()
+        elif (task := _asyncio_task()) is not None:
+            future = task.get_loop().create_future()  # cheaper than an event
+            self._waiting.append(partial(_resolve, future))
+            await future
+        else:
+            event = anyio.Event()
+            self._waiting.append(event.set)
+            await event.wait()
 
     async def _settled(self) -> None:
-        while not self._ready.is_set():
+        while not self._is_ready:
             # Asyncio's own cancel() passes through the shield.
             with anyio.CancelScope(shield=True), suppress(anyio.get_cancelled_exc_class()):
-                await self._ready.wait()
+                await self._woken()
 
 
 @attrs.define(eq=False, repr=False)
@@ -140,6 +157,18 @@ class Errand(Generic[R]):
         except BaseException as error:  # whatever it is, it belongs to the caller
             self._outcome.fail(error)
         self._loop.deliver((self._outcome,))
+
+
+def _asyncio_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # trio runs
+        return None
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():  # else who waited for it was cancelled
+        future.set_result(None)
 
 
 def _cancel_again() -> None:

@@ -6,6 +6,7 @@ What is hot runs as prepared statements on the driver's connection: through the 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,8 @@ class Database:
     """The connections of one role to one file, which must exist."""
 
     _database: dataset.Database
+    # What the layers above have made for each thread: asking them each time costs more than a statement.
+    _made: threading.local = attrs.field(init=False, factory=threading.local)
 
     def connection(self) -> sqlite3.Connection:
         """Returns this thread's connection, in which nothing begins a transaction by itself.
@@ -29,6 +32,12 @@ class Database:
         Raises:
             sqlite3.Error: The file cannot be opened.
         """
+        connection: sqlite3.Connection | None = getattr(self._made, "connection", None)
+        if connection is None:
+            connection = self._made.connection = self._make()
+        return connection
+
+    def _make(self) -> sqlite3.Connection:
         try:
             connection = self._database.executable.connection.driver_connection
         except DBAPIError as error:
@@ -40,6 +49,7 @@ class Database:
 
     def renew(self) -> None:
         """Gives up this thread's connection, so that the next use makes another."""
+        self._made.connection = None
         self._database.executable.invalidate()
 
     def close(self) -> None:

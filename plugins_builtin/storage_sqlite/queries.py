@@ -14,10 +14,7 @@ Bounds: TypeAlias = tuple[str, bytes, bytes, int]
 
 GET = "SELECT body FROM documents WHERE collection = ? AND key = ?"
 
-PUT = """
-INSERT INTO documents (collection, key, body) VALUES (?, ?, ?)
-ON CONFLICT (collection, key) DO UPDATE SET body = excluded.body
-"""
+PUT = "REPLACE INTO documents (collection, key, body) VALUES (?, ?, ?)"
 
 DELETE = "DELETE FROM documents WHERE collection = ? AND key = ?"
 

@@ -148,12 +148,10 @@ class Writer:
         self._pause = _SHORTEST
 
     def _queued(self, most: int) -> Iterator[Job[Writing]]:
-        for _ in range(most):
-            try:
-                job = self._jobs.get_nowait()
-            except Empty:
-                return
+        while most > 0 and not self._jobs.empty():  # nobody else takes from it
+            job = self._jobs.get_nowait()
             if job is not None:
+                most -= 1
                 yield job
 
     def _acknowledge(self, group: Sequence[Settled]) -> None:

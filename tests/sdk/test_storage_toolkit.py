@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -411,6 +412,36 @@ async def test_a_timeout_of_asyncio_that_waits_on_is_a_timeout(anyio_backend_nam
 
     with running() as job, pytest.raises(TimeoutError):
         await wait_on(job)
+
+
+async def test_many_may_wait_for_one_outcome_and_the_cancellation_of_one_is_its_own() -> None:
+    seen: list[str] = []
+
+    async def wait(job: Job) -> None:
+        seen.append(await job.outcome.wait())
+
+    with running() as job:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait, job)
+            tasks.start_soon(wait, job)
+            with anyio.CancelScope() as scope:
+                await anyio.wait_all_tasks_blocked()
+                scope.cancel()
+                EventLoop().soon(partial(tasks.start_soon, _finish_when_blocked, job, seen))
+                seen.append(await job.outcome.wait())
+    assert seen == ["nobody yet", "done", "done", "done"]
+
+
+async def _finish_when_blocked(job: Job, seen: list[str]) -> None:
+    await anyio.wait_all_tasks_blocked()
+    seen.append("nobody yet" if not seen else "too early")
+    job.finish.set()
+
+
+async def test_an_outcome_that_is_there_already_is_returned_to_whoever_asks_later() -> None:
+    with running() as job:
+        job.finish.set()
+        assert [await job.outcome.wait() for _ in range(3)] == ["done"] * 3
 
 
 async def test_a_job_may_be_begun_again_when_it_is_run_again() -> None:
