@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from opencode_core.cli.call import PROGRAM, Call, PluginCommand, global_options
+from opencode_core.cli.context import context
 from opencode_core.cli.failures import FAILED, fail, leave_quietly
 from opencode_core.cli.plugin_commands import load_commands, say_who_is_missing
 from opencode_core.cli.plugins import plugins
@@ -86,6 +87,7 @@ def root(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+root.add_command(context)
 root.add_command(plugins)
 root.add_command(storage)
 root.add_command(tour)
