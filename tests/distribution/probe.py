@@ -14,8 +14,6 @@ import anyio
 
 import opencode_core
 from opencode_core import Host, PluginReloaded
-from opencode_core.context.observe import observe
-from opencode_core.context.reconcile import initialize
 from opencode_core.model.tool import ToolCall
 from opencode_core.tools.registry import Completed, materialize
 
@@ -40,7 +38,6 @@ async def main(*argv: str) -> None:
 
 async def look(host: Host) -> dict[str, Any]:
     """Return what a person and the model see of a host now."""
-    context = await host.context()
     return {
         "kernel": str(Path(opencode_core.__file__).parent.parent),
         "plugins": {
@@ -53,7 +50,7 @@ async def look(host: Host) -> dict[str, Any]:
             }
             for status in host.plugins.list()
         },
-        "baseline": initialize(context, await observe(context)).text,
+        "baseline": (await host.baseline()).text,
         "tool": await ask(host),
     }
 
