@@ -141,7 +141,7 @@ class _Row:
 
 def _words(error: BaseException) -> str:
     try:
-        text = str(error)
+        text = " ".join(str(error).split())  # it stands in the middle of a sentence
     except Exception:  # it is the plugin's own class, and may be wrong too
         text = ""
     return f"it raised {type(error).__name__}: {text}" if text else f"it raised {type(error).__name__}"

@@ -43,6 +43,6 @@ def test_it_shows_what_is_broken_and_everything_else(tmp_path: Path, capsys: pyt
     assert "failed, so it contributes nothing" in out
     assert f"({tmp_path / 'broken.py'}:1)" in out
     assert "my/fails\n    Error: it raised OSError: no net\n" in out
-    assert "my/leaves\n    Error: SystemExit: 3\n" in out
+    assert "my/leaves\n    Error: it raised SystemExit: 3\n" in out
     assert "my/empty\n    Error: The baseline rendering of the context source 'my/empty' is empty." in out
     assert "core/date" in out

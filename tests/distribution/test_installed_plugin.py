@@ -48,9 +48,10 @@ def test_an_installed_plugin_contributes_until_it_is_uninstalled(
 def test_the_wheel_alone_brings_each_builtin_once_and_no_problem(environment: Environment, wheel: Path) -> None:
     environment.install(wheel)
     seen = look(environment)
+    told = ("date", "environment", "instructions", "references", "skills")
+    kept = ("storage_jsonfiles", "storage_memory", "storage_postgres", "storage_sqlite")
     assert {name: (each["state"], each["builtin"]) for name, each in seen["plugins"].items()} == dict.fromkeys(
-        ("date", "environment", "storage_jsonfiles", "storage_memory", "storage_postgres", "storage_sqlite"),
-        ("active", True),
+        (*told, *kept), ("active", True)
     )
     assert all(each["problems"] == [] for each in seen["plugins"].values())
     assert wheel.name.split("-")[1] in environment.run("opencode-core", "--version", cwd=environment.folder)
