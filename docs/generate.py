@@ -32,7 +32,7 @@ from opencode_core.ports import storage as ports_storage
 from opencode_core.session.listing import Listing
 from opencode_core.session.store import SessionStore
 from opencode_core.storage.log import Page
-from plugin_sdk import http, testing
+from plugin_sdk import http, testing, threads
 from plugin_sdk import sessions as sdk_sessions
 from plugin_sdk import storage as sdk_storage
 from plugin_sdk import text as sdk_text
@@ -259,7 +259,7 @@ def _sdk_page() -> str:
             lines += _export(name)
         lines += [""]
     assert not groups, groups
-    for module in (http, sdk_text, testing):
+    for module in (http, sdk_text, threads, testing):
         lines += [f"## `{module.__name__}`", "", _markdown(inspect.getdoc(module) or ""), ""]
         for name in sorted(module.__all__):
             lines += _member(getattr(module, name), name)

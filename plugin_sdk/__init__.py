@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opencode_core.model.permission import PermissionAnswer, PermissionRequest, PermissionRule, evaluate_rules
     from opencode_core.model.plugin import PluginManifest
     from opencode_core.model.provider import ProviderRequest, ProviderTurn, StreamEvent
-    from opencode_core.model.skill import Skill, SkillSource
+    from opencode_core.model.skill import FoundSkills, Skill, SkillSource
     from opencode_core.model.tool import Tool, ToolCall, ToolOutput
     from opencode_core.ports.provider import ProviderAdapter
     from opencode_core.ports.scope import HostFacts, PluginScope, Registration
@@ -55,6 +55,7 @@ __all__ = [
     "ContextProducer",
     "ContextSource",
     "Event",
+    "FoundSkills",
     "HostFacts",
     "InvalidKeyError",
     "Location",
@@ -103,6 +104,7 @@ _HOMES = {
     "ContextProducer": "opencode_core.model.context",
     "ContextSource": "opencode_core.model.context",
     "Event": "opencode_core.model.event.base",
+    "FoundSkills": "opencode_core.model.skill",
     "HOOK_API": "opencode_core.hookspecs",
     "HostFacts": "opencode_core.ports.scope",
     "InvalidKeyError": "opencode_core.errors",

@@ -20,6 +20,7 @@ import anyio.to_thread
 import attrs
 
 from opencode_core.errors import OpencodeError
+from plugin_sdk.text import shown
 
 if TYPE_CHECKING:
     import httpx2
@@ -30,6 +31,8 @@ _SCHEMES = ("http", "https")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _FOR_ANYBODY = ("accept", "accept-language", "if-modified-since", "if-none-match", "user-agent")
 _GZIP = ("gzip", "x-gzip")
+# Each by its name, because a filter of a logger does not count for those below it.
+_LOGS = ("httpx2", "httpcore2", *(f"httpcore2.{each}" for each in ("connection", "http11", "http2", "proxy", "socks")))
 
 
 @attrs.frozen(kw_only=True)
@@ -60,9 +63,9 @@ class FetchError(OpencodeError):
     """
 
     def __init__(self, url: str, reason: str, remedy: str, *, status: int | None = None) -> None:
-        shown = without_secrets(url)
-        super().__init__(f"'{shown}' could not be fetched: {reason}.", remedy)
-        self.url = shown
+        address = without_secrets(url)
+        super().__init__(f"'{address}' could not be fetched: {reason}.", remedy)
+        self.url = address
         self.status = status
 
 
@@ -99,7 +102,7 @@ async def fetch(
 
 
 def without_secrets(url: str) -> str:
-    """Returns an address as people may see it: without user, password, query and fragment."""
+    """Returns an address as people may see it: without user, password, query and fragment, on one line."""
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"
@@ -108,7 +111,7 @@ def without_secrets(url: str) -> str:
     host = parts.hostname or ""
     if not host:  # then whatever follows the scheme may be anything
         return f"{parts.scheme}:…" if parts.scheme else "an address that cannot be read"
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
+    return shown(f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}")
 
 
 @attrs.define(eq=False)
@@ -245,8 +248,9 @@ def _import_client() -> None:
     """Imports it in a thread, because that takes a third of a second; after that it costs nothing."""
     import httpx2  # noqa: F401
 
-    # It writes whole addresses into its log, and a query may hold a key. Others who use it are not bothered.
-    logging.getLogger("httpx2").addFilter(_is_of_others)
+    # They write whole addresses and headers, where a query may hold a key. Others who use them are not bothered.
+    for name in _LOGS:
+        logging.getLogger(name).addFilter(_is_of_others)
 
 
 _FETCHING: ContextVar[bool] = ContextVar("fetching", default=False)
@@ -293,7 +297,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     import httpx2
 
     if isinstance(error, httpx2.ConnectError):
-        return f"its server cannot be reached ({_words(error)})", "Check the address and the network."
+        return f"its server cannot be reached ({shown(_words(error))})", "Check the address and the network."
     if isinstance(error, httpx2.ProxyError):
         return "the proxy refused", "Check the proxy that the environment names."
     kind = type(error).__name__

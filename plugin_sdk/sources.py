@@ -7,20 +7,16 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
-import anyio
-import anyio.to_thread
 import attrs
 
 from opencode_core.model.context import ABSENT, Absent, ContextSource, Unavailable
 from opencode_core.model.keys import check_source_key
+from plugin_sdk.threads import BoundedThreads
 
 __all__ = ["SourceDecorator", "SourceFactory", "context_source"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-GIVEN_UP = 4
-"""How many calls of a plain function may still run that were given up, until no other is begun."""
 
 
 class SourceDecorator(Protocol):
@@ -57,10 +53,10 @@ class SourceFactory(Generic[P, T]):
         from plugin_sdk.source_values import codec_of, labelled
 
         _refuse_misfits(self._function, *args, **kwargs)
-        codec, calls, label = codec_of(self._function), _Calls(), self._label
+        codec, threads, label = codec_of(self._function), BoundedThreads(), self._label
 
         async def load() -> Any:
-            value = await calls.run(self._function, *args, **kwargs)
+            value = await _called(threads, self._function, *args, **kwargs)
             return ABSENT if value is None else value
 
         fields: dict[str, Any] = {
@@ -113,42 +109,11 @@ def context_source(
     return decorate
 
 
-@attrs.frozen(eq=False)
-class _Calls:
-    """Calls a function, a plain one in a thread.
-
-    A thread cannot be ended. So when a plain function hangs, for example on a disk that is gone, every boundary would
-    leave one more behind: after a few of them, no other is begun until one returns.
-    """
-
-    _running: set[object] = attrs.field(factory=set)
-    _given_up: set[object] = attrs.field(factory=set)
-
-    async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if inspect.iscoroutinefunction(function):
-            return await function(*args, **kwargs)
-        answer = await self._in_thread(functools.partial(function, *args, **kwargs))
-        return await answer if inspect.isawaitable(answer) else answer
-
-    async def _in_thread(self, function: Callable[[], Any]) -> Any:
-        self._given_up.intersection_update(self._running)
-        if len(self._given_up) >= GIVEN_UP:
-            raise TimeoutError(f"{len(self._given_up)} earlier calls of its function have not returned yet")
-        call = object()
-
-        def noted() -> tuple[Any]:
-            self._running.add(call)
-            try:
-                return (function(),)  # trio lets no thread return what has to be awaited
-            finally:
-                self._running.discard(call)
-
-        try:
-            [answer] = await anyio.to_thread.run_sync(noted, abandon_on_cancel=True)
-            return answer
-        except anyio.get_cancelled_exc_class():
-            self._given_up.add(call)
-            raise
+async def _called(threads: BoundedThreads, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    answer = await threads.run(functools.partial(function, *args, **kwargs))
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _refuse_generators(key: str, function: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ rest as soon as one of them has to wait.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -59,9 +60,10 @@ async def observe(
     observing = _Observing(context, boundary, deadline, on_fault)
     await observing.run()
     values = observing.values
+    there = tuple([source for source in context.sources if values[source.key] is not ABSENT])
     return Observation(
-        sources=tuple([source for source in context.sources if values[source.key] is not ABSENT]),
-        values={source.key: values[source.key] for source in context.sources if values[source.key] is not ABSENT},
+        sources=there,
+        values={source.key: values[source.key] for source in there},
         reasons=observing.reasons,
         owners=context.owners,
     )
@@ -130,7 +132,9 @@ class _Row:
     async def _load(self, source: ContextSource[Any]) -> None:
         try:
             value = await (source.load(self._observing.boundary) if source.takes_boundary else source.load())
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # whatever it is, it must not fail the boundary for everybody
+            if must_pass(error):
+                raise
             self._observing.failed(source, _words(error), error)
         else:
             self._observing.observed(source, value)
@@ -139,9 +143,25 @@ class _Row:
         return self._observing.deadline if source.deadline is None else source.deadline
 
 
+def must_pass(error: BaseException) -> bool:
+    """Whether what was raised is for somebody further out: an interruption, or a cancellation from outside.
+
+    A cancellation that nobody outside asked for is the loader's own: it waited for something that was cancelled.
+    """
+    if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+        return True
+    if isinstance(error, BaseExceptionGroup) and error.subgroup((KeyboardInterrupt, GeneratorExit)) is not None:
+        return True
+    cancelled = anyio.get_cancelled_exc_class()
+    is_cancelled = isinstance(error, cancelled) or (
+        isinstance(error, BaseExceptionGroup) and error.subgroup(cancelled) is not None
+    )
+    return is_cancelled and anyio.current_effective_deadline() == -math.inf
+
+
 def _words(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())  # it stands in the middle of a sentence
-    except Exception:  # it is the plugin's own class, and may be wrong too
+    except (Exception, SystemExit):  # it is the plugin's own class, and may be wrong too
         text = ""
     return f"it raised {type(error).__name__}: {text}" if text else f"it raised {type(error).__name__}"

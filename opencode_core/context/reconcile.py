@@ -99,7 +99,7 @@ def _compare(observation: Observation, snapshot: Snapshot) -> _Compared:
         elif not same(encoded, entry.value):
             try:
                 before = source.decode(entry.value)
-            except Exception:  # whatever it is, what was told before can no longer be understood
+            except (Exception, SystemExit):  # whatever it is, what was told before can no longer be understood
                 incompatible.append(source.key)
             else:
                 differing.append(_Differing(source, value, encoded, False, before))
@@ -158,14 +158,14 @@ def _entry(source: ContextSource[Any], value: Any, encoded: JSON) -> SnapshotEnt
 def _encoded(source: ContextSource[Any], value: Any) -> JSON:
     try:
         return plain(source.encode(value))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SourceFaultError(source.key, "encode", error) from error
 
 
 def _rendered(source: ContextSource[Any], rendering: str, render: Callable[..., str], *values: Any) -> str:
     try:
         text = render(*values)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SourceFaultError(source.key, rendering, error) from error
     if not isinstance(text, str):
         raise SourceFaultError(source.key, rendering, TypeError(f"it returned a '{type(text).__name__}', not text"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, cast
 
@@ -87,6 +88,7 @@ class Standings:
     """Reads where sessions stand, again and again: a snapshot that cannot have changed is not read a second time."""
 
     _known: dict[str, tuple[JSON, int, Epoch]] = attrs.field(init=False, factory=dict)
+    _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)  # stores read in threads
 
     def read(self, rows: Rows, session: str) -> Standing:
         """Reads where a session stands.
@@ -96,17 +98,18 @@ class Standings:
         """
         compaction = read_compaction(rows, session)
         row = rows.get(EPOCHS, (session,))
+        with self._lock:
+            known = self._known.pop(session, None)
         if row is None:
-            self._known.pop(session, None)
             return Standing(epoch=None, compaction=compaction)
         told = _last_told(rows, session)
-        known = self._known.pop(session, None)
         # A snapshot advances only with a new epoch or a new system message.
         is_same = known is not None and known[:2] == (row, told)
         epoch = known[2] if is_same and known is not None else _epoch(rows, session, row, told)
-        self._known[session] = (row, told, epoch)
-        if len(self._known) > MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+        with self._lock:
+            self._known[session] = (row, told, epoch)
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
         return Standing(epoch=epoch, compaction=compaction)
 
 

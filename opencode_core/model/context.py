@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -59,6 +60,12 @@ def _checked_key(_instance: object, _attribute: object, value: Any) -> None:
     check_source_key(value)
 
 
+def _checked_deadline(_instance: object, _attribute: object, value: Any) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0 < value < math.inf):
+        raise ValueError("The deadline of a context source is a number of seconds above 0, or None.")
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class ContextSource(Generic[T]):
     """One independently observed typed value within the System Context.
@@ -86,7 +93,7 @@ class ContextSource(Generic[T]):
     encode: Callable[[T], JSON] = _same
     decode: Callable[[JSON], T] = _same
     required: bool = True
-    deadline: float | None = None
+    deadline: float | None = attrs.field(default=None, validator=_checked_deadline)
     takes_boundary: bool = attrs.field(
         init=False, default=attrs.Factory(lambda self: _wants_argument(self.load), takes_self=True)
     )

@@ -35,12 +35,20 @@ def canonical(value: JSON) -> JSON:
     return value
 
 
-def plain(value: object) -> JSON:
+MOST_NESTED = 100
+"""How deep a plain value may be: every store keeps it, also inside of an event."""
+
+
+def plain(value: object, nested: int = 0) -> JSON:
     """Returns a value as what a store would give back: lists for tuples, 1 for 1.0, and nothing that can change.
+
+    Args:
+        value: The value.
+        nested: How deep it stands in another one.
 
     Raises:
         TypeError: It is not JSON.
-        ValueError: It has a number that JSON does not have.
+        ValueError: It has a number that JSON does not have, or is nested too deeply.
     """
     if value is None or isinstance(value, (str, bool)):
         return value
@@ -48,12 +56,14 @@ def plain(value: object) -> JSON:
         if not math.isfinite(value):
             raise ValueError("it holds a number that JSON does not have")
         return int(value) if isinstance(value, float) and value.is_integer() else value
+    if nested >= MOST_NESTED:
+        raise ValueError(f"it is nested more than {MOST_NESTED} deep")
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("it holds a key that is not text")
-        return {key: plain(member) for key, member in value.items()}
+        return {key: plain(member, nested + 1) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(member) for member in value]
+        return [plain(member, nested + 1) for member in value]
     raise TypeError(f"it holds a '{type(value).__name__}', which is not JSON")
 
 

@@ -28,6 +28,16 @@ class Skill:
     slash: bool = False
 
 
+class FoundSkills(dict[str, Skill]):
+    """Skills by name in order.
+
+    Attributes:
+        is_complete: Whether every source of skills could be asked, now or before; otherwise some may be missing.
+    """
+
+    is_complete: bool = True
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class SkillSource:
     """Where skills are looked for each time somebody asks for them.

@@ -18,7 +18,7 @@ import attrs
 from opencode_core.errors import DuplicateKeyError, ScopeClosedError
 from opencode_core.model.context import ContextProducer
 from opencode_core.model.keys import check_source_key, check_tool_name
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import FoundSkills
 from opencode_core.model.tool import Tool
 from opencode_core.plugins.cleanup import CleanupFault, run_cleanups
 from opencode_core.ports.scope import Cleanup, HostFacts
@@ -168,7 +168,7 @@ class Attachment:
         """Tells people what is odd, once, beside the owner's name."""
         self.scope.registry.services.warn(self.owner.name, problem, remedy)
 
-    async def skills(self) -> Mapping[str, Skill]:
+    async def skills(self) -> FoundSkills:
         """Returns every skill that is in effect here now, by name in order."""
         return await self.scope.registry.services.skills(self.scope.read())
 
@@ -377,7 +377,7 @@ class Services(Protocol):
         """Tells people what is odd about a plugin."""
         ...
 
-    async def skills(self, view: View) -> Mapping[str, Skill]:
+    async def skills(self, view: View) -> FoundSkills:
         """Returns every skill in a view, by name in order."""
         ...
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import FoundSkills
 from opencode_core.plugins.directory import PluginDirectory
 from opencode_core.plugins.scope import View
 from opencode_core.plugins.skills import find_skills
@@ -24,6 +22,6 @@ class HostServices:
         """Tells people what is odd about a plugin, once."""
         self._directory.warn(plugin, problem, remedy)
 
-    async def skills(self, view: View) -> Mapping[str, Skill]:
+    async def skills(self, view: View) -> FoundSkills:
         """Returns every skill in a view, by name in order; a source that fails is a diagnostic of its plugin."""
         return await find_skills(view, self._directory.report)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from opencode_core.errors import PluginError
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import FoundSkills, Skill
 from opencode_core.plugins.diagnostics import hook_error
 from opencode_core.plugins.scope import Contribution, View
 from opencode_core.plugins.slots import SKILL_SOURCES, SKILLS, RememberedSkills
 
 
-async def find_skills(view: View, on_fault: Callable[[str, PluginError], None]) -> dict[str, Skill]:
+async def find_skills(view: View, on_fault: Callable[[str, PluginError], None]) -> FoundSkills:
     """Returns the skills in effect by name in order; of two with one name, the one of the later plugin.
 
     Args:
@@ -26,15 +26,17 @@ async def find_skills(view: View, on_fault: Callable[[str, PluginError], None]) 
     contributions: list[Contribution[Skill] | Contribution[RememberedSkills]] = [*view.all(SKILLS), *sources]
     for each in sorted(contributions, key=lambda each: each.precedence):
         skills = (each.value,) if isinstance(each.value, Skill) else loaded[each.identity]
-        found.update((skill.name, skill) for skill in skills)
-    return dict(sorted(found.items()))
+        found.update((skill.name, skill) for skill in skills or ())
+    skills_by_name = FoundSkills(sorted(found.items()))
+    skills_by_name.is_complete = all(skills is not None for skills in loaded.values())
+    return skills_by_name
 
 
 async def _load(
     sources: Sequence[Contribution[RememberedSkills]], on_fault: Callable[[str, PluginError], None]
-) -> dict[int, tuple[Skill, ...]]:
+) -> dict[int, tuple[Skill, ...] | None]:
     """Asks all sources at once, because each may have to wait for a disk or a server."""
-    loaded: dict[int, tuple[Skill, ...]] = {}
+    loaded: dict[int, tuple[Skill, ...] | None] = {}
 
     async def load(each: Contribution[RememberedSkills]) -> None:
         try:

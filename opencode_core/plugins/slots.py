@@ -47,10 +47,10 @@ class BoundHook:
 
 @attrs.define(eq=False)
 class RememberedSkills:
-    """A source, and what it found last."""
+    """A source, and what it found last; None when it never could be asked."""
 
     source: SkillSource
-    found: tuple[Skill, ...] = ()
+    found: tuple[Skill, ...] | None = None
 
     async def load(self) -> tuple[Skill, ...]:
         """Looks again.

@@ -160,7 +160,7 @@ def _reason(verdict: Unknown | Changed) -> str:
     groups = {"added": verdict.added, "removed": verdict.removed, "modified": verdict.modified}
     parts = [f"{word} {_listing(names)}" for word, names in groups.items() if names]
     if verdict.declarations:
-        parts.append("what its configuration says about plugins")
+        parts.append("what its configuration says")
     return f"changed since it was trusted ({'; '.join(parts) or 'its digest'})"
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import attrs
 
 from opencode_core.model.context import ContextProducer
-from opencode_core.model.skill import Skill
+from opencode_core.model.skill import FoundSkills
 from opencode_core.model.tool import Tool
 
 T = TypeVar("T")
@@ -84,8 +84,11 @@ class PluginScope(Protocol):
         """
         ...
 
-    async def skills(self) -> Mapping[str, Skill]:
-        """Returns every skill that is in effect here now, by name in order, whoever contributes it."""
+    async def skills(self) -> FoundSkills:
+        """Returns every skill that is in effect here now, by name in order, whoever contributes it.
+
+        It says so itself when it may not be complete, because a source of skills could never be asked yet.
+        """
         ...
 
     def on_close(self, cleanup: Cleanup) -> None:

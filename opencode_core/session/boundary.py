@@ -152,11 +152,11 @@ class Boundaries:
         session, at = sample.session.id, self.store.now()
         message = self.store.ids.ascending("message")
         if isinstance(step, Stay) and not sample.prompts:
-            return Crossed(sample=sample, promoted=(), step=step, standing=sample.standing)
+            is_so = await self.store.log.storage.view(lambda rows: self._is_so(rows, sample))
+            return Crossed(sample=sample, promoted=(), step=step, standing=sample.standing) if is_so else None
 
         def work(writer: Writer) -> Crossed | None:
-            self._refuse_elsewhere(get_session(writer.rows, session))
-            if _revision(writer.rows, session) != _expected(sample.standing):
+            if not self._is_so(writer.rows, sample):
                 return None
             if isinstance(step, Begin):  # before anything is promoted, or with what was promoted before
                 record(writer, session, step, at=at, message=message)
@@ -167,6 +167,12 @@ class Boundaries:
             return Crossed(sample=sample, promoted=promoted, step=step, standing=standing)
 
         return await self.store.commit(session, work)
+
+    def _is_so(self, rows: Rows, sample: Sample) -> bool:
+        """Whether the session still is here and stands where it stood; much may happen while sources are observed."""
+        session = get_session(rows, sample.session.id)
+        self._refuse_elsewhere(session)
+        return _revision(rows, session.id) == _expected(sample.standing)
 
     def _refuse_elsewhere(self, session: Session) -> None:
         if session.directory != str(self.location.directory):

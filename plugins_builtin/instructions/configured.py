@@ -8,10 +8,10 @@ from functools import partial
 
 import attrs
 
+from plugin_sdk.text import shown
 from plugins_builtin.instructions.globbing import expand, is_pattern
 from plugins_builtin.instructions.problems import Problem
 from plugins_builtin.instructions.scanning import Found, first_of, names_below
-from plugins_builtin.instructions.telling import shown_path
 
 
 @attrs.frozen(kw_only=True)
@@ -85,6 +85,7 @@ def _find(path: str, folders: Sequence[str]) -> tuple[list[Found], list[Problem]
         if is_pattern(path):
             matches = expand(path, folder)
             names = matches.paths
+            problems += matches.problems
             if not matches.is_complete:
                 problems.append(_too_many(path))
         for name in names:
@@ -98,13 +99,13 @@ def _find(path: str, folders: Sequence[str]) -> tuple[list[Found], list[Problem]
 
 def _nothing(entry: str) -> Problem:
     return Problem(
-        text=f"The configured instructions '{shown_path(entry)}' name no file.",
+        text=f"The configured instructions '{shown(entry)}' name no file.",
         remedy="Correct the entry under 'instructions', or remove it.",
     )
 
 
 def _too_many(entry: str) -> Problem:
     return Problem(
-        text=f"The configured instructions '{shown_path(entry)}' name too many files; some are left out.",
+        text=f"The configured instructions '{shown(entry)}' name too many files; some are left out.",
         remedy="Name fewer under 'instructions', in a folder that holds little else.",
     )

@@ -13,11 +13,12 @@ from functools import partial
 import attrs
 
 from plugin_sdk import Boundary, HostFacts, Location
+from plugin_sdk.text import shown
 from plugins_builtin.instructions.configured import find_configured
 from plugins_builtin.instructions.problems import PassingError, Problem, VanishedError
 from plugins_builtin.instructions.reading import Reader, Reading
 from plugins_builtin.instructions.scanning import NAMES, Found, first_of, names_below, scan
-from plugins_builtin.instructions.telling import Instruction, shown_path
+from plugins_builtin.instructions.telling import Instruction
 
 _YES = ("1", "true", "yes")
 
@@ -117,7 +118,7 @@ class _Collecting:
         if isinstance(outcome, Problem):
             self.problems.append(outcome)
         elif outcome.resolved not in self.parts:
-            origin = shown_path(outcome.resolved if shows_resolved else found.path)
+            origin = shown(outcome.resolved if shows_resolved else found.path)
             self.parts[outcome.resolved] = Instruction(origin=origin, text=outcome.text)
 
 

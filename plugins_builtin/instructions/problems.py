@@ -8,30 +8,21 @@ from typing import Final
 
 import attrs
 
-from plugins_builtin.instructions.telling import shown_path
+from plugin_sdk.text import shown
 
 MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 """What the system says when nothing is there."""
 
-_PASSING: Final = frozenset(
-    {
-        errno.EAGAIN,
-        errno.EBUSY,
-        errno.EINTR,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.ESTALE,
-        errno.ETIMEDOUT,
-    }
-)
 _LASTING: Final = {
     errno.EACCES: ("it may not be read", "Check its permissions."),
     errno.EPERM: ("it may not be read", "Check its permissions."),
     errno.ELOOP: ("its link leads round in a circle", "Mend the link."),
     errno.ENAMETOOLONG: ("its path is too long", "Move it further up."),
     errno.ENXIO: ("it is not a file", "Make it a text file, or remove it."),
+    errno.EISDIR: ("it is a folder", "Make it a text file, or remove it."),
+    errno.EOPNOTSUPP: ("it is not a file", "Make it a text file, or remove it."),
+    errno.EINVAL: ("the system refuses its name or its kind", "Rename it, or make it a text file."),
+    errno.EILSEQ: ("the system refuses its name", "Rename it."),
 }
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
@@ -60,7 +51,7 @@ class VanishedError(PassingError):
 
 def left_out(path: str, why: str, remedy: str) -> Problem:
     """Says that a file is left out."""
-    return Problem(text=f"The instructions in '{shown_path(path)}' are left out: {why}.", remedy=remedy)
+    return Problem(text=f"The instructions in '{shown(path)}' are left out: {why}.", remedy=remedy)
 
 
 def not_a_file(path: str, mode: int) -> Problem:
@@ -70,16 +61,17 @@ def not_a_file(path: str, mode: int) -> Problem:
 
 
 def lasting(path: str, error: OSError) -> Problem | None:
-    """Returns what a person has to mend about an error of the system; None when it may pass."""
-    if error.errno in _PASSING:
-        return None
-    unknown = (f"it cannot be read ({_words(error)})", "Mend it, or remove it.")
-    return left_out(path, *_LASTING.get(error.errno or 0, unknown))
+    """Returns what a person has to mend about an error of the system; None when it may pass.
+
+    Only what is known to last does: a disk that fails has more words for it than anybody can list.
+    """
+    known = _LASTING.get(error.errno or 0)
+    return None if known is None else left_out(path, *known)
 
 
 def passing(path: str, error: OSError) -> PassingError:
     """Returns an error of the system as one that may pass."""
-    return PassingError(f"'{shown_path(path)}' cannot be observed now ({_words(error)})")
+    return PassingError(f"'{shown(path)}' cannot be observed now ({_words(error)})")
 
 
 def _words(error: OSError) -> str:

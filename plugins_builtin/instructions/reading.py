@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
+from plugin_sdk.text import shown
 from plugins_builtin.instructions.problems import (
     MISSING,
     PassingError,
@@ -24,7 +25,6 @@ from plugins_builtin.instructions.problems import (
     passing,
 )
 from plugins_builtin.instructions.scanning import Found, names_below
-from plugins_builtin.instructions.telling import shown_path
 
 _READ = (
     os.O_RDONLY
@@ -90,27 +90,30 @@ class Reader:
         """Reads a file anew; what can be kept comes with what the file was."""
         path = found.path
         try:
-            is_resolved = found.is_canonical and not os.path.islink(path)
-            resolved = path if is_resolved else os.path.realpath(path, strict=True)
-            if inside is not None and names_below(inside, resolved) is None:
-                return left_out(
-                    path, "it leads out of the project", "Copy it into the project, or configure its absolute path."
-                )
-            for _ in range(2):
-                kept = self._read_once(path, resolved, inside)
+            for is_again in (False, True):
+                is_resolved = found.is_canonical and not is_again and not os.path.islink(path)
+                resolved = path if is_resolved else os.path.realpath(path, strict=True)
+                if inside is not None and names_below(inside, resolved) is None:
+                    return _outside(path)
+                checked = os.lstat(resolved) if is_again else found.status
+                kept = self._read_once(path, resolved, inside, checked)
                 if kept is not None:
                     return kept
         except OSError as error:
             return _problem(path, error)
-        raise PassingError(f"'{shown_path(path)}' kept changing while it was read")
+        raise PassingError(f"'{shown(path)}' kept changing while it was read")
 
-    def _read_once(self, path: str, resolved: str, inside: str | None) -> _Kept | Problem | None:
-        """Reads it; None when it changed meanwhile, so that what was read may be half of each."""
+    def _read_once(
+        self, path: str, resolved: str, inside: str | None, checked: os.stat_result
+    ) -> _Kept | Problem | None:
+        """Reads it; None when it changed meanwhile, so that what was read may be half of each, or another file."""
         descriptor = self.open_file(resolved, _READ)
         try:
             before = os.fstat(descriptor)
             if refusal := self._refusal(path, before, 0):
                 return refusal
+            if inside is not None and not _is_same(before, checked, resolved):
+                return None
             content = self._content(descriptor)
             after = os.fstat(descriptor)
         finally:
@@ -193,11 +196,20 @@ def as_text(content: bytes) -> str | None:
 
 def _problem(path: str, error: OSError) -> Problem:
     if error.errno in MISSING:
-        raise VanishedError(f"'{shown_path(path)}' vanished before it was read") from None
+        raise VanishedError(f"'{shown(path)}' vanished before it was read") from None
     problem = lasting(path, error)
     if problem is None:
         raise passing(path, error) from None
     return problem
+
+
+def _is_same(opened: os.stat_result, checked: os.stat_result, resolved: str) -> bool:
+    """Whether what was opened is what was found to be in the project: a folder above it may have become a link."""
+    return os.path.samestat(opened, checked) and os.path.realpath(resolved) == resolved
+
+
+def _outside(path: str) -> Problem:
+    return left_out(path, "it leads out of the project", "Copy it into the project, or configure its absolute path.")
 
 
 def _dated(status: os.stat_result) -> tuple[int, int]:

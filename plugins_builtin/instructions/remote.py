@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import anyio
-import anyio.to_thread
 import attrs
 
 from plugin_sdk.http import Fetched, FetchError, without_secrets
+from plugin_sdk.text import shown
+from plugin_sdk.threads import BoundedThreads
 from plugins_builtin.instructions.problems import Problem
 from plugins_builtin.instructions.reading import as_text
 from plugins_builtin.instructions.shelf import Copy, Shelf
@@ -62,6 +64,7 @@ class Remotes:
     warn: Callable[[Problem], None]
     fetch: Fetch
     _states: dict[str, _State] = attrs.field(init=False)
+    _threads: BoundedThreads = attrs.field(init=False, factory=BoundedThreads)
     _turn: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
 
     def __attrs_post_init__(self) -> None:
@@ -81,13 +84,14 @@ class Remotes:
 
     async def _refresh(self) -> None:
         # Another process may have asked meanwhile, or an earlier one.
-        await anyio.to_thread.run_sync(self._take_from_shelf, self._due(), abandon_on_cancel=True)
+        await self._threads.run(partial(self._take_from_shelf, self._due()))
         answers: dict[str, Copy | None] = {}
         async with anyio.create_task_group() as group:
             for state in self._due():
                 group.start_soon(self._ask, state, answers)
-        if answers and not await anyio.to_thread.run_sync(self._put_on_shelf, answers, abandon_on_cancel=True):
-            text = f"Copies of instructions cannot be kept in '{self.shelf.folder}'; they are fetched by every process."
+        if answers and not await self._threads.run(partial(self._put_on_shelf, answers)):
+            folder = shown(self.shelf.folder)
+            text = f"Copies of instructions cannot be kept in '{folder}'; they are fetched by every process."
             self.warn(Problem(text=text, remedy="Check the permissions of that folder, and the space that is left."))
 
     def _take_from_shelf(self, states: Sequence[_State]) -> None:
@@ -98,7 +102,7 @@ class Remotes:
 
     async def _ask(self, state: _State, answers: dict[str, Copy | None]) -> None:
         """Asks an address, and notes its answer: what it holds, or that it is gone; nothing when it did not say."""
-        headers = {"if-none-match": state.copy.etag} if state.copy and state.copy.etag else {}
+        headers = {"if-none-match": state.etag} if state.etag else {}
         try:
             fetched = await self.fetch(state.url, limit=self.shelf.limit, timeout=state.patience, headers=headers)
             answers[state.url] = copy = self._copy(state, fetched)
@@ -109,7 +113,7 @@ class Remotes:
                 answers[state.url] = None
                 state.is_gone(self.now(), self.refresh_seconds)
             else:
-                state.failed(self.now(), self.refresh_seconds)
+                state.failed(self.now(), self.refresh_seconds, named_version=bool(headers))
             self._warn(state, error)
 
     def _copy(self, state: _State, fetched: Fetched) -> Copy:
@@ -149,7 +153,13 @@ class _State:
     _asked: datetime | None = None
     _pause: float = 0.0
     _failures: int = 0
+    _asks_for_all: bool = False
     is_warned: bool = False
+
+    @property
+    def etag(self) -> str:
+        """The version that the address is asked to compare with; empty to ask for what it holds in any case."""
+        return "" if self.copy is None or self._asks_for_all else self.copy.etag
 
     @property
     def patience(self) -> float:
@@ -161,11 +171,13 @@ class _State:
 
     def has(self, copy: Copy, refresh_seconds: float) -> None:
         self.copy, self._asked, self._pause, self._failures = copy, copy.fetched, refresh_seconds, 0
+        self._asks_for_all = False
 
     def is_gone(self, now: datetime, refresh_seconds: float) -> None:
         self.copy, self._asked, self._pause, self._failures = None, now, refresh_seconds, 0
 
-    def failed(self, now: datetime, refresh_seconds: float) -> None:
+    def failed(self, now: datetime, refresh_seconds: float, *, named_version: bool) -> None:
+        self._asks_for_all = named_version  # it may be the name that the server, or something before it, stumbles at
         self._asked, self._pause = now, min(refresh_seconds, PAUSE * _doubled(self._failures))
         self._failures += 1
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
 import attrs
 
 from plugin_sdk import ABSENT, UNAVAILABLE, Absent, Boundary, ContextSource, PluginScope, Unavailable
+from plugin_sdk.threads import BoundedThreads
 from plugins_builtin.instructions import telling
 from plugins_builtin.instructions.configured import is_address
 from plugins_builtin.instructions.local import LocalFiles
@@ -36,6 +37,7 @@ class InstructionService:
     scope: PluginScope
     local: LocalFiles
     remotes: Remotes | None = None
+    _threads: BoundedThreads = attrs.field(init=False, factory=BoundedThreads)
 
     @classmethod
     def of(
@@ -70,8 +72,12 @@ class InstructionService:
         )
 
     async def load(self, boundary: Boundary) -> Instructions | Unavailable | Absent:
-        """Observes what applies at a boundary."""
-        observed = await anyio.to_thread.run_sync(self.local.observe, boundary, abandon_on_cancel=True)
+        """Observes what applies at a boundary.
+
+        Raises:
+            TimeoutError: The disk has not answered several boundaries before this one; it was not asked again.
+        """
+        observed = await self._threads.run(partial(self.local.observe, boundary))
         for problem in observed.problems:
             self._warn(problem)
         if observed.parts is None:

@@ -20,6 +20,11 @@ import attrs
 from plugin_sdk.http import without_secrets
 
 _LAYOUT = 1
+_LONGEST_ETAG = 1_024
+
+
+def _sendable(etag: str) -> str:
+    return etag if etag.isascii() and etag.isprintable() and len(etag) <= _LONGEST_ETAG else ""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,12 +33,12 @@ class Copy:
 
     Attributes:
         text: The content.
-        etag: The server's name of that version; empty when it gave none.
+        etag: The server's name of that version; empty when it gave none, or none that can be sent back to it.
         fetched: When the server last said that this is what it holds.
     """
 
     text: str
-    etag: str = ""
+    etag: str = attrs.field(default="", converter=_sendable)
     fetched: datetime
 
 

@@ -68,12 +68,6 @@ def removed(_before: Instructions) -> str:
     return "The instructions from files and addresses that you were given before no longer apply."
 
 
-def shown_path(path: str) -> str:
-    """Returns a path in one line of plain text, whatever bytes it consists of."""
-    text = path.encode("utf-8", "replace").decode()
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-
-
 def _decoded(part: JSON) -> Instruction:
     match part:
         case {"from": str(origin), "text": str(text)} if isinstance(part, Mapping) and len(part) == 2:

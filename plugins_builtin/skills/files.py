@@ -16,19 +16,25 @@ SETTLED = 2.0
 """How many seconds after its last change a file may still change without a new signature, on the coarsest of disks."""
 
 
+class ReplacedError(OSError):
+    """A file that is not the one that was checked; one that was saved meanwhile is the right one a moment later."""
+
+
 class Unreadable(Exception):
     """A file that is not read; its text says why, to be read after "it"."""
 
 
-def read_text(path: str) -> tuple[str, Signature]:
+def read_text(path: str, checked: os.stat_result) -> tuple[str, Signature]:
     """Returns what a file holds, and the signature that it had when it was opened.
 
     Args:
         path: The file, every link followed.
+        checked: What `check_file` said of it.
 
     Raises:
         FileNotFoundError: It is not there.
         Unreadable: It is a link, no regular file, too long, not UTF-8, or may not be read.
+        ReplacedError: It is another file than was checked, or a folder above it has become a link.
         OSError: It cannot be read now, which may pass.
     """
     try:
@@ -38,6 +44,7 @@ def read_text(path: str) -> tuple[str, Signature]:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         _refuse_odd(status)
+        _refuse_another(path, status, checked)
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:  # it grew meanwhile
         raise Unreadable(_TOO_LONG)
@@ -94,6 +101,13 @@ def _refuse_odd(status: os.stat_result) -> None:
         raise Unreadable("is not a regular file")
     if status.st_size > LARGEST:
         raise Unreadable(_TOO_LONG)
+
+
+def _refuse_another(path: str, opened: os.stat_result, checked: os.stat_result) -> None:
+    # Where it leads was checked before it was opened, and whoever owns the project may be quick.
+    is_in_place = os.path.realpath(path) == path and os.path.samestat(opened, os.stat(path))
+    if not is_in_place or not os.path.samestat(opened, checked):
+        raise ReplacedError(errno.ESTALE, "A skill file was replaced while it was read")
 
 
 _TOO_LONG = "is longer than 1 MiB"

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plugin_sdk import ABSENT, JSON, Absent, Agent, Boundary, ContextSource, PluginScope, Skill, evaluate_rules
+from plugin_sdk import (
+    ABSENT,
+    JSON,
+    UNAVAILABLE,
+    Absent,
+    Agent,
+    Boundary,
+    ContextSource,
+    PluginScope,
+    Skill,
+    Unavailable,
+    evaluate_rules,
+)
 from plugin_sdk.text import one_line
 
 _HOW = "Each holds instructions for one kind of task: before you begin such a task, load it with the tool `skill`."
@@ -20,10 +32,13 @@ def skill_guidance(scope: PluginScope) -> ContextSource[dict[str, str]]:
         scope: Whose skills they are.
     """
 
-    async def load(boundary: Boundary) -> dict[str, str] | Absent:
+    async def load(boundary: Boundary) -> dict[str, str] | Absent | Unavailable:
         if boundary.agent is None:
             return ABSENT
-        listed = visible(boundary.agent, await scope.skills())
+        skills = await scope.skills()
+        if not skills.is_complete:  # what is missing must not be told as gone
+            return UNAVAILABLE
+        listed = visible(boundary.agent, skills)
         if not listed and evaluate_rules(boundary.agent.permission, "skill", "*") == "deny":
             return ABSENT
         return listed

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import anyio.to_thread
 import attrs
 
 from plugin_sdk import PluginScope, Skill
+from plugin_sdk.threads import BoundedThreads
 from plugins_builtin.skills.places import Folder
 from plugins_builtin.skills.scanning import Known, scan
 
@@ -28,11 +28,16 @@ class LocalSkills:
     scope: PluginScope
     machine_time: Callable[[], float] = time.time
     _known: Known = attrs.field(init=False, factory=dict)
+    _threads: BoundedThreads = attrs.field(init=False, factory=BoundedThreads)
 
     async def load(self) -> tuple[Skill, ...]:
-        """Returns what is there now."""
+        """Returns what is there now.
+
+        Raises:
+            OSError: That cannot be said now; also when the disk has not answered several times before.
+        """
         work = partial(scan, self._wanted(), self._known, self.machine_time())
-        scanned = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        scanned = await self._threads.run(work)
         self._known = scanned.known
         for each in scanned.problems:
             self.scope.warn(each.problem, each.remedy)

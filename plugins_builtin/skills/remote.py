@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import attrs
 
 from plugin_sdk import PluginScope, Skill
 from plugin_sdk.http import FetchError, fetch
+from plugin_sdk.text import shown
+from plugin_sdk.threads import BoundedThreads
 from plugins_builtin.skills.copies import LOOKS, Copy, find_copies, read_checked
 from plugins_builtin.skills.index import NotAnIndex
 from plugins_builtin.skills.places import Address
@@ -70,6 +71,7 @@ class RemoteSkills:
     patience: float = PATIENCE
     first_patience: float = FIRST_PATIENCE
     _known: Known = attrs.field(init=False, factory=dict)
+    _threads: BoundedThreads = attrs.field(init=False, factory=BoundedThreads)
     _is_refreshing: bool = attrs.field(init=False, default=False)
     _failures: int = attrs.field(init=False, default=0)
     _not_before: float = attrs.field(init=False, default=0.0)
@@ -81,7 +83,11 @@ class RemoteSkills:
         return self.scope.host.data_dir / "skills" / digest
 
     async def load(self) -> tuple[Skill, ...]:
-        """Returns the skills in the copies, after asking the server if it is time to."""
+        """Returns the skills in the copies, after asking the server if it is time to.
+
+        Raises:
+            OSError: The copies cannot be read now; also when the disk has not answered several times before.
+        """
         kept = await self._read()
         if self._is_due(kept):
             self._is_refreshing = True  # so that others who ask meanwhile do not wait as well
@@ -111,7 +117,7 @@ class RemoteSkills:
             except NotAnIndex as error:
                 problem, remedy = f"its index {error}.", "Tell who publishes it."
             except OSError as error:
-                problem, remedy = f"'{self.root}' cannot be written ({error.strerror}).", "Make it writable."
+                problem, remedy = f"'{shown(self.root)}' cannot be written ({error.strerror}).", "Make it writable."
             else:
                 self._settle(is_complete=refreshed.is_complete)
                 return refreshed.problems
@@ -138,7 +144,7 @@ class RemoteSkills:
 
     async def _read(self) -> _Kept:
         work = partial(_read_kept, self.root, self._known, self.machine_time())
-        kept = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        kept = await self._threads.run(work)
         self._known = kept.scanned.known
         return kept
 

@@ -15,8 +15,18 @@ from typing import TypeAlias
 import attrs
 
 from plugin_sdk import Skill
+from plugin_sdk.text import shown
 from plugins_builtin.skills.descending import holding_configuration
-from plugins_builtin.skills.files import Signature, Unreadable, check_file, is_settled, lasting, read_text, signature
+from plugins_builtin.skills.files import (
+    ReplacedError,
+    Signature,
+    Unreadable,
+    check_file,
+    is_settled,
+    lasting,
+    read_text,
+    signature,
+)
 from plugins_builtin.skills.markdown import NotASkill, parse_skill
 from plugins_builtin.skills.places import Folder
 from plugins_builtin.skills.problems import Problem
@@ -149,7 +159,7 @@ class _Scan:
         return Scanned(skills=tuple(self.skills), problems=_bounded(self.problems), known=self.read)
 
     def _leave_rest(self, folder: Folder, what: str) -> None:
-        problem = f"The skills folder '{folder.path}' holds {what}."
+        problem = f"The skills folder '{shown(folder.path)}' holds {what}."
         self.problems.append(Problem(problem, "Remove some: the others are left out."))
 
     def _look(self, directory: str, folder: Folder, depth: int) -> Iterator[File]:
@@ -180,7 +190,7 @@ class _Scan:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            problem = f"The skills folder '{directory}' was left out: it {lasting(error)}."
+            problem = f"The skills folder '{shown(directory)}' was left out: it {lasting(error)}."
             self.problems.append(Problem(problem, "Make it readable, or remove it."))
             return []
 
@@ -191,7 +201,7 @@ class _Scan:
         real = os.path.realpath(path)
         if folder.inside is None or Path(real).is_relative_to(folder.inside):
             return real
-        problem = f"'{path}' was left out: it leads out of the project '{folder.inside}'."
+        problem = f"'{shown(path)}' was left out: it leads out of the project '{shown(folder.inside)}'."
         self.problems.append(Problem(problem, "Copy into the project what it leads to, or remove it."))
         return None
 
@@ -200,11 +210,14 @@ class _Scan:
         known = self.known.get(file.path)
         if known is not None and known.signature == signature(status):
             return known
-        return _read(file)
+        try:
+            return _read(file, status)
+        except ReplacedError:
+            return _read(file, check_file(file.real))
 
 
-def _read(file: File) -> Remembered:
-    text, found = read_text(file.real)
+def _read(file: File, checked: os.stat_result) -> Remembered:
+    text, found = read_text(file.real, checked)
     directory = os.path.dirname(file.real)
     try:
         skill = parse_skill(text, name=file.name, directory=directory, is_folder=file.is_folder)
@@ -214,7 +227,7 @@ def _read(file: File) -> Remembered:
 
 
 def _skipped(path: str, reason: str) -> Problem:
-    return Problem(f"The skill file '{path}' was left out: it {reason}.", "Correct it, or remove it.")
+    return Problem(f"The skill file '{shown(path)}' was left out: it {reason}.", "Correct it, or remove it.")
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from plugin_sdk import PermissionBlockedError, PluginScope, Skill, Tool, ToolCall, ToolFailure, ToolOutput
+from plugin_sdk.text import shown
 from plugins_builtin.skills.scanning import ENTRY
 
 MOST_FILES = 10
@@ -59,7 +60,7 @@ def _unavailable(name: str) -> ToolFailure:
 def _render(skill: Skill, files: list[str]) -> str:
     parts = [f"# Skill: {skill.name}", skill.body]
     if skill.directory:
-        parts.append(f"The paths in this skill are relative to its base directory: {skill.directory}")
+        parts.append(f"The paths in this skill are relative to its base directory: {shown(skill.directory)}")
     if files:
         parts.append("\n".join(["Some of the files in it:", *(f"- {each}" for each in files)]))
     return "\n\n".join(part for part in parts if part)

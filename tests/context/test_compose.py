@@ -1,5 +1,6 @@
 """Composing: what is registered is joined in key order, and a producer is asked anew each time."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from opencode_core.context.compose import compose
 from opencode_core.context.observe import observe
 from opencode_core.context.reconcile import initialize
-from opencode_core.errors import DuplicateKeyError, ScopeClosedError
+from opencode_core.errors import ContextError, DuplicateKeyError, ScopeClosedError
 from opencode_core.model.context import ContextProducer, ContextSource
 from opencode_core.plugins.scope import Owner, Registry, Scope
 from opencode_core.plugins.slots import CONTEXT_SOURCES
@@ -196,3 +197,34 @@ async def test_one_source_key_from_two_owners_names_both(host: Scope, declare: b
     with pytest.raises(DuplicateKeyError, match=r"context source key 'shared/key'") as caught:
         await compose(host.read())
     assert sorted(caught.value.owners) == ["acme", "zeta"]
+
+
+async def test_a_producer_that_never_answers_is_an_error_and_nobodys_sources_are_gone(host: Scope) -> None:
+    async def hangs() -> list[ContextSource[str]]:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    attachment = host.attach(ACME)
+    attachment.add_context("acme/a", hangs)
+    attachment.add_context("acme/b", produces("acme/b"))
+    with pytest.raises(TimeoutError):
+        await compose(host.read(), deadline=0.01)
+
+
+async def test_a_producer_that_waited_for_something_cancelled_is_an_error_and_nobodys_sources_are_gone(
+    host: Scope, anyio_backend_name: str
+) -> None:
+    if anyio_backend_name != "asyncio":
+        pytest.skip("Only asyncio can cancel what a task waits for.")
+
+    async def waits() -> list[ContextSource[str]]:
+        task = asyncio.ensure_future(asyncio.sleep(10))
+        task.cancel()
+        await task
+        raise AssertionError
+
+    attachment = host.attach(ACME)
+    attachment.add_context("acme/a", waits)
+    attachment.add_context("acme/b", produces("acme/b"))
+    with pytest.raises(ContextError, match="'acme/a' of 'acme' was not produced: CancelledError"):
+        await compose(host.read())

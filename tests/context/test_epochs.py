@@ -568,3 +568,52 @@ async def test_a_time_zone_that_does_not_exist_is_refused_by_name_of_the_option(
     async with running(tmp_path, {"date": date}, config=config) as run:
         (diagnostic,) = run.host.plugins.get("date").diagnostics
         assert "timezone" in diagnostic.problem
+
+
+# What a stranger's plugin may do wrong
+
+
+async def test_a_session_that_moves_away_while_nothing_is_to_be_told_is_refused_too(tmp_path: Path) -> None:
+    (old := tmp_path / "old").mkdir()
+    (new := tmp_path / "new").mkdir()
+
+    async def nothing() -> None:
+        return None
+
+    async def move() -> None:
+        await run.store.move(run.session, directory=str(new), project="test")
+
+    plugin = Guided(nothing)
+    async with running(old, {"guided": plugin}) as run:
+        await run.turn("first")
+        plugin.on_load = move
+        with pytest.raises(SessionElsewhereError):
+            await run.boundaries.cross(run.session)
+
+
+async def test_a_value_that_no_store_would_keep_holds_up_nobody(tmp_path: Path) -> None:
+    deep: Any = "end"
+    for _ in range(150):
+        deep = [deep]
+    loader, other = Loader("one"), Loader("here")
+    async with running(tmp_path, {"telling": Telling([removable("test/a", loader), source("test/b", other)])}) as run:
+        await run.turn("first")
+        loader.value, other.value = deep, "there"
+        request = await run.turn("second")
+        assert request.said[-1] == ("system", "test/b was here, is now there")
+        (diagnostic,) = run.host.plugins.get("telling").diagnostics
+        assert "nested more than 100 deep" in diagnostic.problem
+
+
+@pytest.mark.parametrize("stage", ["update", "encode"])
+async def test_a_renderer_that_leaves_the_program_does_not_end_it(tmp_path: Path, stage: str) -> None:
+    def leave(*_values: Any) -> Any:
+        if loader.value == "two":
+            raise SystemExit(3)
+        return "one"
+
+    loader = Loader("one")
+    async with running(tmp_path, {"telling": Telling([removable("test/a", loader, **{stage: leave})])}) as run:
+        await run.turn("first")
+        loader.value = "two"
+        assert (await run.turn("second")).roles.count("system") == 0

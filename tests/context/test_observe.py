@@ -1,12 +1,13 @@
 """Observing: every loader runs once and concurrently; one that raises or overruns is unavailable, never gone."""
 
+import asyncio
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from opencode_core.context.observe import LoadFault
+from opencode_core.context.observe import LoadFault, must_pass
 from opencode_core.model.context import ABSENT, UNAVAILABLE, Boundary
 from tests.context.making import HERE, Loader, observed, source
 
@@ -136,3 +137,49 @@ async def test_a_loader_with_an_argument_is_given_the_boundary_and_one_with_a_de
 
 async def test_without_sources_there_is_nothing_to_observe() -> None:
     assert (await observed()).sources == ()
+
+
+async def test_a_loader_that_waited_for_something_cancelled_is_unavailable_and_fails_nobody_else(
+    anyio_backend_name: str,
+) -> None:
+    if anyio_backend_name != "asyncio":
+        pytest.skip("Only asyncio can cancel what a task waits for.")
+    faults: list[LoadFault] = []
+
+    async def waits() -> str:
+        task = asyncio.ensure_future(asyncio.sleep(10))
+        task.cancel()
+        await task
+        raise AssertionError
+
+    seen = await observed(source("test/a", waits), source("test/b"), on_fault=faults.append)
+    assert (seen.unavailable, seen.values["test/b"]) == (("test/a",), "value")
+    assert [fault.key for fault in faults] == ["test/a"]
+
+
+async def test_whatever_a_loader_raises_and_however_it_says_so_fails_nobody_else() -> None:
+    async def leaves() -> str:
+        raise BaseExceptionGroup("several", [SystemExit(3), OSError("disk")])
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(4)
+
+    async def mumbles() -> str:
+        raise Silent
+
+    seen = await observed(source("test/a", leaves), source("test/b", mumbles), source("test/c"))
+    assert (seen.unavailable, seen.values["test/c"]) == (("test/a", "test/b"), "value")
+    assert seen.reasons["test/b"] == "it raised Silent"
+
+
+async def test_what_ends_everything_is_nobodys_fault_and_is_let_through() -> None:
+    assert must_pass(KeyboardInterrupt())
+    assert must_pass(BaseExceptionGroup("several", [OSError(), KeyboardInterrupt()]))
+    assert not must_pass(SystemExit())
+
+
+@pytest.mark.parametrize("deadline", ["5", float("nan"), float("inf"), 0, -1, True])
+def test_a_deadline_that_is_none_is_refused(deadline: Any) -> None:
+    with pytest.raises(ValueError, match="a number of seconds above 0"):
+        source("test/a", deadline=deadline)

@@ -127,6 +127,17 @@ async def test_a_source_of_skills_that_fails_keeps_what_it_found_last_and_is_rep
         assert "The hook 'opencode_skills' of the plugin 'acme' raised" in diagnostic.problem
 
 
+async def test_skills_say_that_they_may_not_be_complete_until_every_source_could_be_asked(tmp_path: Path) -> None:
+    plugin, acme = Curious(), Skilled("acme", OSError("disk"))
+    async with opened(tmp_path, {"curious": plugin, "acme": acme}):
+        found = await plugin.scopes[0].skills()
+        assert (list(found), found.is_complete) == (["shared"], False)
+        acme.found = []
+        assert (await plugin.scopes[0].skills()).is_complete
+        acme.found = OSError("disk")
+        assert (await plugin.scopes[0].skills()).is_complete
+
+
 async def test_sources_of_skills_are_listed_and_go_with_their_plugin(tmp_path: Path) -> None:
     async with opened(tmp_path, {"acme": Skilled("acme")}) as host:
         assert [each.key for each in host.location.read().all(SKILL_SOURCES)] == ["plugin/acme/found"]

@@ -1,8 +1,12 @@
 """What is wrong with one file is said, and everything else is told."""
 
+import errno
 import os
 import socket
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +131,38 @@ async def test_an_unreadable_file_is_left_out(person: Person) -> None:
         assert told.warnings == [f"The instructions in '{root}' are left out: it may not be read."]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_a_file_without_permission_is_left_out(person: Person) -> None:
-    person.write("project/AGENTS.md", "root").chmod(0)
-    await left_out(person, "it may not be read")
+@contextmanager
+def permitted_little() -> Iterator[None]:
+    """Be somebody who may not read everything, also when root runs the tests."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that anybody may look into, as those of other tests are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder).resolve()
+
+
+async def test_a_file_without_permission_is_left_out(public_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    anybody = Person(home=public_folder, config=public_folder / "config", project=public_folder / "project")
+    monkeypatch.setenv("HOME", str(anybody.home))
+    monkeypatch.setenv("OPENCODE_CONFIG_DIR", str(anybody.config))
+    root, near = anybody.write("project/AGENTS.md", "root"), anybody.write("project/a/AGENTS.md", "near")
+    (anybody.project / ".git").mkdir()
+    for path, mode in ((anybody.project, 0o755), (root, 0), (near.parent, 0o755), (near, 0o644)):
+        path.chmod(mode)
+    async with telling(anybody.project / "a") as told:
+        with permitted_little():
+            assert await told.texts() == {str(near): "near"}
+        assert told.warnings == [f"The instructions in '{root}' are left out: it may not be read."]
 
 
 async def test_a_file_that_the_system_refuses_for_a_reason_of_its_own_is_left_out(person: Person) -> None:
@@ -141,7 +173,7 @@ async def test_a_file_that_the_system_refuses_for_a_reason_of_its_own_is_left_ou
 
     async with telling(person.project, reader=Reader(limit=1000, open_file=open_file)) as told:
         assert await told.texts() == {}
-        assert told.warnings == [f"The instructions in '{root}' are left out: it cannot be read (Invalid argument)."]
+        assert told.warnings == [f"The instructions in '{root}' are left out: the system refuses its name or its kind."]
 
 
 async def test_a_machine_that_cannot_open_files_takes_nothing_back(person: Person) -> None:
@@ -153,6 +185,18 @@ async def test_a_machine_that_cannot_open_files_takes_nothing_back(person: Perso
     async with telling(person.project, reader=Reader(limit=1000, open_file=open_file)) as told:
         assert await told.texts() is None
         assert "Too many open files" in told.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["EIO", "ESTALE", "ENOTCONN", "EHOSTDOWN", "ENODEV", "EREMOTEIO", "ENOKEY"])
+async def test_a_disk_that_fails_in_whatever_way_takes_nothing_back(person: Person, name: str) -> None:
+    person.write("project/AGENTS.md", "root")
+    number = getattr(errno, name, errno.EIO)  # not every system has a word for each
+
+    def open_file(path: str, flags: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    async with telling(person.project, reader=Reader(limit=1000, open_file=open_file)) as told:
+        assert await told.texts() is None
 
 
 async def test_a_bad_file_of_the_person_is_left_out_too(person: Person) -> None:

@@ -1,11 +1,17 @@
 """What a model is told when instructions change, come, go, or cannot be seen for a while."""
 
+import os
+import threading
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from plugin_sdk import UNAVAILABLE
+from plugin_sdk.threads import GIVEN_UP
 from plugins_builtin import instructions
+from plugins_builtin.instructions.reading import Reader
 from tests.context.running import Running, running
 from tests.instructions.making import KEY, Instead, Person, before_opening, telling, while_reading
 
@@ -209,3 +215,79 @@ async def test_a_file_that_grows_beyond_the_limit_while_it_is_read_is_left_out(p
     async with telling(person.project, reader=reader) as told:
         assert await told.texts() == {}
         assert "longer than 1000000 bytes" in told.warnings[0]
+
+
+def swap_for_link(folder: Path, target: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(target)
+
+
+async def test_a_folder_that_becomes_a_link_out_of_the_project_before_its_file_is_opened_is_not_followed(
+    person: Person,
+) -> None:
+    inner = person.write("project/in/AGENTS.md", "inside")
+    secret = person.write("elsewhere/AGENTS.md", "secret")
+    reader = before_opening(inner, lambda: swap_for_link(inner.parent, secret.parent))
+    async with telling(person.project, reader=reader) as told:
+        assert await told.texts(inner.parent) == {}
+        assert told.warnings == [f"The instructions in '{inner}' are left out: it leads out of the project."]
+
+
+async def test_a_configured_file_whose_folder_becomes_a_link_out_of_the_project_is_not_followed(
+    person: Person,
+) -> None:
+    inner = person.write("project/in/rules.md", "inside")
+    secret = person.write("elsewhere/rules.md", "secret")
+    reader = before_opening(inner, lambda: swap_for_link(inner.parent, secret.parent))
+    async with telling(person.project, reader=reader, files=["in/rules.md"]) as told:
+        assert await told.texts() == {}
+
+
+async def test_a_folder_that_is_a_link_only_while_its_file_is_opened_is_not_followed(person: Person) -> None:
+    inner = person.write("project/in/AGENTS.md", "inside")
+    secret = person.write("elsewhere/AGENTS.md", "secret")
+
+    def open_file(path: str, flags: int) -> int:
+        if path != str(inner):
+            return os.open(path, flags)
+        swap_for_link(inner.parent, secret.parent)
+        try:
+            return os.open(path, flags)
+        finally:
+            inner.parent.unlink()
+            inner.parent.with_name("moved").rename(inner.parent)
+
+    async with telling(person.project, reader=Reader(limit=1000, open_file=open_file)) as told:
+        assert await told.texts(inner.parent) is None
+        assert "kept changing while it was read" in told.warnings[0]
+
+
+async def test_a_file_that_is_saved_anew_before_it_is_opened_is_told_as_it_is_now(person: Person) -> None:
+    root = person.write("project/AGENTS.md", "old")
+    fresh = person.write("project/fresh", "new")
+    async with telling(person.project, reader=before_opening(root, lambda: fresh.replace(root))) as told:
+        assert await told.texts() == {str(root): "new"}
+
+
+async def test_a_disk_that_hangs_is_given_up_and_not_asked_for_ever(person: Person) -> None:
+    person.write("project/AGENTS.md", "root")
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def open_file(path: str, flags: int) -> int:
+        begun.release()
+        release.wait(30)
+        return os.open(path, flags)
+
+    async with telling(person.project, reader=Reader(limit=1000, open_file=open_file)) as told:
+        try:
+            for _ in range(GIVEN_UP):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(told.texts)
+                    await anyio.to_thread.run_sync(begun.acquire)
+                    group.cancel_scope.cancel()
+            with pytest.raises(TimeoutError, match="have not returned yet"):
+                await told.texts()
+            assert (await told.plugin.host.observe()).unavailable == (KEY,)
+            assert not begun.acquire(blocking=False)
+        finally:
+            release.set()

@@ -1,13 +1,15 @@
 """Files and patterns that people configure as instructions."""
 
+import errno
 import inspect
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from plugins_builtin.instructions.globbing import Matches, expand
+from plugins_builtin.instructions.globbing import PROBLEMS, Matches, expand
 from tests.instructions.making import Person, telling
 
 pytestmark = pytest.mark.behaviour("BX-08")
@@ -182,3 +184,70 @@ def test_a_pattern_finds_its_way_through_folders_deeper_than_the_stack(tmp_path:
     finally:
         sys.setrecursionlimit(before)
     assert matches.paths == (str(deep / "rules.md"),)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, function: str, part: str, number: int) -> None:
+    """Have the system refuse to say anything about paths that end like this."""
+    works = getattr(os, function)
+
+    def fails(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if str(path).endswith(part):
+            raise OSError(number, os.strerror(number))
+        return works(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, function, fails)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ESTALE, errno.ENOTCONN])
+@pytest.mark.parametrize(("function", "part"), [("scandir", "rules"), ("stat", "one.md")])
+@pytest.mark.parametrize("entry", ["rules/*.md", "*/one.md", "**/one.md"])
+async def test_a_pattern_that_cannot_be_looked_up_now_takes_nothing_back(
+    person: Person, monkeypatch: pytest.MonkeyPatch, entry: str, function: str, part: str, number: int
+) -> None:
+    person.write("project/rules/one.md", "one")
+    async with telling(person.project, files=[entry]) as told:
+        before = await told.texts()
+        if function == "scandir" and entry == "*/one.md":
+            part = "project"
+        with monkeypatch.context() as context:
+            failing(context, function, part, number)
+            assert await told.texts() is None
+        assert list((before or {}).values()) == ["one"]
+        assert await told.texts() == before
+
+
+async def test_a_folder_that_a_pattern_may_not_look_into_is_left_out_and_said(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.write("project/rules/one.md", "one")
+    person.write("project/rules/closed/two.md", "two")
+    failing(monkeypatch, "scandir", "closed", errno.EACCES)
+    async with telling(person.project, files=["rules/**/*.md"]) as told:
+        assert list((await told.texts() or {}).values()) == ["one"]
+        folder = person.project / "rules/closed"
+        assert told.warnings == [f"The instructions in '{folder}' are left out: it may not be read."]
+
+
+def test_a_pattern_tells_of_few_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(15):
+        (tmp_path / f"{number}-closed").mkdir()
+    failing(monkeypatch, "scandir", "closed", errno.EACCES)
+    assert len(expand("**/*.md", str(tmp_path)).problems) == PROBLEMS
+
+
+def test_what_is_gone_or_not_of_the_kind_is_no_problem_of_a_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    failing(monkeypatch, "scandir", "gone", errno.ENOENT)
+    assert expand("**/*/*", str(tmp_path)) == Matches(paths=())
+    assert expand("file/*", str(tmp_path)) == Matches(paths=())
+    assert expand("d*", str(tmp_path)) == Matches(paths=())
+
+
+def test_a_link_in_a_circle_is_a_problem_of_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "circle.md").symlink_to("circle.md")
+    [problem] = expand("*.md", str(tmp_path)).problems
+    assert "leads round in a circle" in problem.text

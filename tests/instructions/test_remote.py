@@ -402,3 +402,46 @@ async def test_a_cancelled_boundary_hangs_up(person: Person, server: HttpServer)
         assert await anyio.to_thread.run_sync(server.asked.wait, 30)
         group.cancel_scope.cancel()
     assert await anyio.to_thread.run_sync(server.hung_up.wait, 30)
+
+
+@pytest.mark.parametrize("etag", ['"caf\xe9"', f'"{"x" * 1_023}"'], ids=["not ASCII", "too long"])
+async def test_a_name_of_a_version_that_could_not_be_sent_back_is_not_kept(
+    person: Person, server: HttpServer, etag: str
+) -> None:
+    server.routes["/a"] = Reply(headers={"ETag": etag}, body=b"first")
+    async with telling(person, server.url("/a")) as told:
+        await told.texts()
+        server.routes["/a"] = b"second"
+        told.clock.move(seconds=600)
+        assert await told.texts() == {server.url("/a"): "second"}
+        assert ["if-none-match" in each.headers for each in server.requests] == [False, False]
+
+
+def test_a_copy_with_such_a_name_from_before_is_of_use_without_it(tmp_path: Path) -> None:
+    shelf = Shelf(folder=tmp_path, limit=100)
+    shelf.put("http://host/", Copy(text="text", etag='"1"', fetched=StillClock().now()))
+    stored = shelf.path("http://host/")
+    stored.write_text(json.dumps({**json.loads(stored.read_text()), "etag": "\xe9"}))
+    copy = shelf.get("http://host/")
+    assert copy is not None
+    assert (copy.text, copy.etag) == ("text", "")
+
+
+async def test_a_server_that_stumbles_at_the_name_of_a_version_is_asked_without_it(
+    person: Person, server: HttpServer
+) -> None:
+    server.routes["/a"] = Reply(headers={"ETag": '"1"'}, body=b"first")
+    async with telling(person, server.url("/a")) as told:
+        await told.texts()
+        server.routes["/a"] = lambda request: Reply(
+            status=500 if "if-none-match" in request.headers else 200, headers={"ETag": '"2"'}, body=b"second"
+        )
+        for expected in ("first", "second"):
+            told.clock.move(seconds=600)
+            assert await told.texts() == {server.url("/a"): expected}
+        server.routes["/a"] = Reply(status=500)
+        for _ in range(3):
+            told.clock.move(seconds=600)
+            await told.texts()
+    named = [each.headers.get("if-none-match") for each in server.requests]
+    assert named == [None, '"1"', None, '"2"', None, '"2"']

@@ -5,9 +5,9 @@ import resource
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import pytest
 
+from plugin_sdk.threads import BoundedThreads
 from plugins_builtin.instructions.problems import PassingError
 from plugins_builtin.instructions.scanning import scan
 from tests.instructions.making import Person, telling
@@ -79,13 +79,13 @@ async def test_one_observation_takes_one_thread_however_many_folders(
     near.write_text("near")
     root = person.write("project/AGENTS.md", "root")
     hops: list[object] = []
-    run_sync = anyio.to_thread.run_sync
+    run = BoundedThreads.run
 
-    async def counted(*arguments: Any, **options: Any) -> Any:
-        hops.append(arguments)
-        return await run_sync(*arguments, **options)
+    async def counted(threads: BoundedThreads, function: Any) -> Any:
+        hops.append(function)
+        return await run(threads, function)
 
     async with telling(directory) as told:
-        monkeypatch.setattr(anyio.to_thread, "run_sync", counted)
+        monkeypatch.setattr(BoundedThreads, "run", counted)
         assert await told.texts(person.project / "other") == {str(root): "root", str(near): "near"}
         assert len(hops) == 1

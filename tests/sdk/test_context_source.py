@@ -29,8 +29,8 @@ from plugin_sdk import (
     context_source,
     hookimpl,
 )
-from plugin_sdk.sources import GIVEN_UP
 from plugin_sdk.testing import ContextSourceContract, load_plugin
+from plugin_sdk.threads import GIVEN_UP
 from tests.context.making import observed
 
 if TYPE_CHECKING:

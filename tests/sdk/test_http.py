@@ -304,6 +304,15 @@ async def test_a_secret_in_an_address_is_not_written_into_any_log(
     assert SECRET not in caplog.text
 
 
+async def test_a_secret_in_an_address_that_a_server_redirects_to_is_not_written_into_any_log(
+    server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.routes |= {"/a": redirect(f"/b?key={SECRET}"), "/b": b"found"}
+    with caplog.at_level("DEBUG"):
+        assert (await fetch(server.url("/a"))).body == b"found"
+    assert SECRET not in caplog.text
+
+
 async def test_what_others_do_with_the_same_client_is_logged_as_before(
     server: HttpServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -325,6 +334,13 @@ async def test_what_was_fetched_shows_no_secret_of_its_address(server: HttpServe
 def test_people_see_an_address_without_its_secrets() -> None:
     assert without_secrets(f"https://me:{SECRET}@host:8443/a/b?key={SECRET}#{SECRET}") == "https://host:8443/a/b"
     assert without_secrets("http://[::1]:80/a") == "http://[::1]:80/a"
+
+
+async def test_an_address_steers_no_terminal() -> None:
+    assert without_secrets("http://host/\x1b]0;evil\x07\u2028x") == r"http://host/\x1b]0;evil\x07\u2028x"
+    with pytest.raises(FetchError) as caught:
+        await fetch("http://ho\x1b[31mst/\x07")
+    assert str(caught.value).isprintable()
 
 
 def zipped(content: bytes) -> Reply:

@@ -3,19 +3,25 @@
 import errno
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from opencode_core.host import Host
 from plugin_sdk import Skill
-from plugins_builtin.skills import files, scanning
+from plugin_sdk.threads import GIVEN_UP
+from plugins_builtin.skills import files, local, remote, scanning
+from plugins_builtin.skills.local import LocalSkills
 from plugins_builtin.skills.places import Folder
+from plugins_builtin.skills.remote import RemoteSkills
 from plugins_builtin.skills.scanning import Scanned, scan
 from tests.skills.making import bodies, found, opened, skill_text, warnings, write
+from tests.skills.serving import Scope, client
 
 LATER = 4_000_000_000.0
 """When every file has long been what it is."""
@@ -402,3 +408,114 @@ def replace_keeping_signature(scanned: Scanned, file: Path) -> None:
     remembered = scanned.known[str(file)]
     changed = Skill(name="a", body="remembered")
     scanned.known[str(file)] = scanning.Remembered(signature=remembered.signature, found=changed)
+
+
+def swap_for_link(folder: Path, target: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    os.symlink(target, folder)
+
+
+def test_a_folder_that_becomes_a_link_after_it_was_checked_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "project/skills/one/SKILL.md", skill_text(name="inside"))
+    write(tmp_path / "elsewhere/SKILL.md", skill_text(name="secret"))
+    look, left = files.check_file, [tmp_path / "project/skills/one"]
+
+    def check(path: str) -> os.stat_result:
+        if left:
+            swap_for_link(left.pop(), tmp_path / "elsewhere")
+        return look(path)
+
+    monkeypatch.setattr(scanning, "check_file", check)
+    with pytest.raises(OSError, match="replaced while it was read"):
+        scan([Folder(path=tmp_path / "project/skills", inside=tmp_path / "project")], {}, LATER)
+
+
+@pytest.mark.parametrize("since", ["it is checked", "it is opened"])
+def test_a_folder_that_is_a_link_only_until_its_file_is_opened_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str
+) -> None:
+    folder = write(tmp_path / "project/skills/one/SKILL.md", skill_text(name="inside")).parent
+    write(tmp_path / "elsewhere/SKILL.md", skill_text(name="secret"))
+    look, opening = files.check_file, os.open
+
+    def check(path: str) -> os.stat_result:
+        if since == "it is checked":
+            swap_for_link(folder, tmp_path / "elsewhere")
+        return look(path)
+
+    def open_file(path: Any, *args: Any, **kwargs: Any) -> int:
+        if str(path) != str(folder / "SKILL.md"):
+            return opening(path, *args, **kwargs)
+        if since == "it is opened":
+            swap_for_link(folder, tmp_path / "elsewhere")
+        try:
+            return opening(path, *args, **kwargs)
+        finally:
+            folder.unlink()
+            folder.with_name("moved").rename(folder)
+
+    monkeypatch.setattr(scanning, "check_file", check)
+    monkeypatch.setattr(os, "open", open_file)
+    with pytest.raises(OSError, match="replaced while it was read"):
+        scan([Folder(path=tmp_path / "project/skills", inside=tmp_path / "project")], {}, LATER)
+
+
+def test_a_file_that_is_saved_anew_between_the_look_and_the_read_is_read_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, fresh = write(tmp_path / "skills/a.md", "old"), write(tmp_path / "fresh", "new")
+    look = files.check_file
+
+    def check(path: str) -> os.stat_result:
+        status = look(path)
+        if fresh.exists():
+            fresh.replace(file)
+        return status
+
+    monkeypatch.setattr(scanning, "check_file", check)
+    assert [each.body for each in scan_folder(tmp_path / "skills").skills] == ["new"]
+
+
+async def test_no_name_of_a_file_steers_a_terminal_or_breaks_a_line(folder: Path, host: Host) -> None:
+    write(folder / "\x1b]0;evil\x07\nnew line.md", "---\nname: [\n---\n")
+    os.symlink("/", folder / "out\x1b[31m.md")
+    write(folder / "deep\x1b/SKILL.md", "nameless")
+    assert await bodies(host) == {}
+    told = warnings(host)
+    assert len(told) == 3
+    assert all(each.isprintable() for each in told)
+    assert any(r"\x1b]0;evil\x07\nnew line.md" in each for each in told)
+
+
+# What hangs
+
+
+async def test_a_disk_that_hangs_is_given_up_and_not_asked_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def hangs(*_args: object) -> Any:
+        begun.release()
+        release.wait(30)
+
+    monkeypatch.setattr(local, "scan", hangs)
+    monkeypatch.setattr(remote, "_read_kept", hangs)
+    sources: list[LocalSkills | RemoteSkills] = [
+        LocalSkills(folders=(), scope=Scope(tmp_path)),  # type: ignore[arg-type]
+        client("http://127.0.0.1:1/", tmp_path).source,
+    ]
+    try:
+        for source in sources:
+            for _ in range(GIVEN_UP):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(source.load)
+                    await anyio.to_thread.run_sync(begun.acquire)
+                    group.cancel_scope.cancel()
+            with pytest.raises(TimeoutError, match="have not returned yet"):
+                await source.load()
+            assert not begun.acquire(blocking=False)
+    finally:
+        release.set()
