@@ -79,9 +79,7 @@ class Host:
     _boarding: Boarding = attrs.field(init=False)
     _store: Kept = attrs.field(init=False)
     _teller: Teller = attrs.field(init=False)
-    _observer: Observer = attrs.field(
-        init=False, default=attrs.Factory(lambda self: Observer(self.plugins.report), takes_self=True)
-    )
+    _observer: Observer = attrs.field(init=False)
     _log: EventLog | None = attrs.field(init=False, default=None)
 
     @classmethod
@@ -200,6 +198,10 @@ class Host:
         host._store = Kept(lambda: host._open_store(storage), closes=isinstance(storage, str))
         host._teller = Teller(host.tell, lambda: registry.holds_any(RUNTIME_HOOKS["opencode_event"]))
         return host
+
+    @_observer.default
+    def _make_observer(self) -> Observer:
+        return Observer(self.plugins.report, self.plugins.failed_in)
 
     def read(self) -> View:
         """Returns everything that is contributed to the whole host now."""

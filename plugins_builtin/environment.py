@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from plugin_sdk import ContextSource, Location, PluginManifest, hookimpl
+from plugin_sdk.text import shown
 
 opencode_plugin = PluginManifest(description="Tells the model where it works.")
 
@@ -14,8 +15,8 @@ opencode_plugin = PluginManifest(description="Tells the model where it works.")
 def opencode_context_sources(location: Location) -> Iterator[ContextSource[dict[str, str]]]:
     """Contributes facts that hold for as long as the Location is open."""
     facts = {
-        "Working directory": str(location.directory),
-        "Workspace root folder": str(location.root),
+        "Working directory": shown(str(location.directory)),
+        "Workspace root folder": shown(str(location.root)),
         "Is directory a git repo": "yes" if location.is_git else "no",
         "Platform": sys.platform,
     }

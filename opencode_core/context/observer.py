@@ -10,6 +10,7 @@ from opencode_core.context.compose import compose
 from opencode_core.context.observe import LoadFault, observe
 from opencode_core.errors import PluginError, SourceFaultError
 from opencode_core.model.context import Boundary, Observation
+from opencode_core.model.location import Location
 from opencode_core.plugins.diagnostics import place_of, sentence
 from opencode_core.plugins.scope import View
 
@@ -22,9 +23,11 @@ class Observer:
 
     Attributes:
         report: Keeps a fault as a diagnostic of a plugin, which is named first.
+        failed: Returns the plugins that could not be loaded in a Location.
     """
 
     report: Callable[[str, PluginError], None]
+    failed: Callable[[Location], frozenset[str]]
 
     async def observe(self, view: View, boundary: Boundary) -> Observation:
         """Composes what is contributed, and observes it once.
@@ -32,7 +35,8 @@ class Observer:
         Raises:
             ContextError: It cannot be composed.
         """
-        return await observe(await compose(view), boundary, on_fault=self._on_load_fault)
+        observed = await observe(await compose(view), boundary, on_fault=self._on_load_fault)
+        return attrs.evolve(observed, failed=self.failed(boundary.location))
 
     def on_source_fault(self, fault: SourceFaultError, owner: str) -> None:
         """Reports a source that cannot be rendered or encoded."""

@@ -5,7 +5,7 @@ A source whose renderer or codec fails raises `SourceFaultError`: the caller cou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -65,7 +65,7 @@ def reconcile(observation: Observation, snapshot: Snapshot) -> Reconciled:
         return _replaced(observation, snapshot, compared.incompatible)
     if not compared.differing and not compared.gone:
         return Unchanged()
-    return _updated(compared, snapshot)
+    return _updated(compared, snapshot, observation.owners)
 
 
 @attrs.frozen(eq=False)
@@ -103,16 +103,19 @@ def _compare(observation: Observation, snapshot: Snapshot) -> _Compared:
                 incompatible.append(source.key)
             else:
                 differing.append(_Differing(source, value, encoded, False, before))
-    present = observation.values.keys()
-    gone = tuple(sorted(key for key in snapshot if key not in present))
+    missing = (key for key in snapshot if key not in observation.values)
+    gone = tuple(sorted(key for key in missing if not _is_lost(observation, snapshot, key)))
     incompatible += [key for key in gone if snapshot[key].removed is None]
     return _Compared(differing, gone, tuple(incompatible))
 
 
-def _updated(compared: _Compared, snapshot: Snapshot) -> Updated:
+def _updated(compared: _Compared, snapshot: Snapshot, owners: Mapping[str, str]) -> Updated:
     texts = [(each.source.key, _update(each)) for each in compared.differing]
     texts += [(key, snapshot[key].removed or "") for key in compared.gone]
-    changed = {each.source.key: _entry(each.source, each.value, each.encoded) for each in compared.differing}
+    changed = {
+        each.source.key: _entry(each.source, each.value, each.encoded, owners.get(each.source.key))
+        for each in compared.differing
+    }
     kept = {key: entry for key, entry in snapshot.items() if key not in compared.gone}
     return Updated(
         text=SEPARATOR.join(text for _key, text in texts),
@@ -133,7 +136,8 @@ def _update(differing: _Differing) -> str:
 def _replaced(
     observation: Observation, snapshot: Snapshot, because: tuple[str, ...]
 ) -> ReplacementReady | ReplacementBlocked:
-    blocked = tuple(key for key in observation.unavailable if key in snapshot)
+    lost = [key for key in snapshot if key not in observation.values and _is_lost(observation, snapshot, key)]
+    blocked = (*(key for key in observation.unavailable if key in snapshot), *sorted(lost))
     if blocked:
         return ReplacementBlocked(keys=blocked, because=because)
     return ReplacementReady(baseline=_baseline(observation), because=because)
@@ -141,18 +145,26 @@ def _replaced(
 
 def _baseline(observation: Observation) -> Baseline:
     there = [source for source in observation.sources if observation.values[source.key] is not UNAVAILABLE]
-    values = observation.values
+    values, owners = observation.values, observation.owners
     parts: Texts = tuple((each.key, _rendered(each, "baseline", each.baseline, values[each.key])) for each in there)
     return Baseline(
         text=SEPARATOR.join(text for _key, text in parts),
         parts=parts,
-        snapshot={each.key: _entry(each, values[each.key], _encoded(each, values[each.key])) for each in there},
+        snapshot={
+            each.key: _entry(each, values[each.key], _encoded(each, values[each.key]), owners.get(each.key))
+            for each in there
+        },
     )
 
 
-def _entry(source: ContextSource[Any], value: Any, encoded: JSON) -> SnapshotEntry:
+def _is_lost(observation: Observation, snapshot: Snapshot, key: str) -> bool:
+    """Whether a source is missing only because its plugin could not be loaded: that is not the same as gone."""
+    return snapshot[key].owner in observation.failed
+
+
+def _entry(source: ContextSource[Any], value: Any, encoded: JSON, owner: str | None) -> SnapshotEntry:
     removed = None if source.removed is None else _rendered(source, "removed", source.removed, value)
-    return SnapshotEntry(value=encoded, removed=removed)
+    return SnapshotEntry(value=encoded, removed=removed, owner=owner)
 
 
 def _encoded(source: ContextSource[Any], value: Any) -> JSON:

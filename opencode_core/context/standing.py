@@ -143,7 +143,7 @@ def _entry(session: str, key: str, document: object) -> SnapshotEntry:
         raise SnapshotDecodeError(session, key, "its removal text is no text")
     if removed == "":
         raise SnapshotDecodeError(session, key, "its removal text is empty")
-    return SnapshotEntry(value=document["value"], removed=removed)
+    return SnapshotEntry(value=document["value"], removed=removed, owner=document.get("owner"))
 
 
 def _epoch(rows: Rows, session: str, row: JSON, told: int) -> Epoch:

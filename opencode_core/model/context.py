@@ -136,10 +136,17 @@ def combine(*contexts: SystemContext) -> SystemContext:
 
 @attrs.frozen(kw_only=True)
 class SnapshotEntry:
-    """What one source was when it was last admitted: its encoded value, and its removal text if it has one."""
+    """What one source was when it was last admitted.
+
+    Attributes:
+        value: Its encoded value.
+        removed: Its removal text, if it has one.
+        owner: The plugin that contributed it then, if that was known; it is no part of what was told.
+    """
 
     value: JSON
     removed: str | None = None
+    owner: str | None = attrs.field(default=None, eq=False)
 
 
 Snapshot: TypeAlias = Mapping[str, SnapshotEntry]
@@ -158,12 +165,14 @@ class Observation:
         values: What they were, by key; ``UNAVAILABLE`` for those that could not be observed.
         reasons: Why those are unavailable, by key.
         owners: Who contributes each, by its key, as far as it is known.
+        failed: The plugins that could not be loaded, so that nothing can be said of what they contributed before.
     """
 
     sources: tuple[ContextSource[Any], ...]
     values: Mapping[str, Any]
     reasons: Mapping[str, str] = attrs.field(factory=dict)
     owners: Mapping[str, str] = attrs.field(factory=dict)
+    failed: frozenset[str] = frozenset()
 
     def without(self, key: str, reason: str) -> Observation:
         """Returns the same observation, with one more source unavailable."""

@@ -16,6 +16,7 @@ from opencode_core.config import PluginSettings
 from opencode_core.errors import Place as Position
 from opencode_core.errors import PluginContractError, PluginError, PluginReloadError, ScopeClosedError
 from opencode_core.model.event.plugin import PluginAdded, PluginEvent, PluginFailed, PluginReloaded, PluginRemoved
+from opencode_core.model.location import Location
 from opencode_core.model.plugin import Diagnostic, PluginState, PluginStatus
 from opencode_core.plugins.admission import options_in
 from opencode_core.plugins.candidate import Candidate, ObjectCode
@@ -284,6 +285,15 @@ class PluginDirectory:
         """Says that something is odd about a plugin, or about a name that no plugin has."""
         diagnostic = Diagnostic(plugin=name, problem=problem, remedy=remedy, severity="warning")
         self._note(self._roster.find(name), diagnostic)
+
+    def failed_in(self, location: Location) -> frozenset[str]:
+        """Returns the names of the plugins that could not be loaded, or are kept out of a Location by a fault."""
+        where = str(location.directory)
+        return frozenset(
+            record.name
+            for record in self._roster
+            if record.state == "failed" or any(scope.name == where for scope in record.quarantined)
+        )
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Returns how every plugin was found, whatever became of it."""

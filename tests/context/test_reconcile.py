@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from opencode_core.context.reconcile import initialize, reconcile, replace
@@ -170,3 +171,20 @@ async def test_a_replacement_renders_what_a_first_baseline_would() -> None:
     replaced = replace(seen, told(a="0"))
     assert isinstance(replaced, ReplacementReady)
     assert replaced.baseline == initialize(seen)
+
+
+async def test_a_source_whose_plugin_could_not_be_loaded_is_not_gone_and_blocks_a_replacement() -> None:
+    seen = attrs.evolve(await observed(source("test/b", "new", decode=int)), failed=frozenset({"broken"}))
+    snapshot = {"test/a": SnapshotEntry(value="old", removed="gone", owner="broken"), **told(b="new")}
+    assert reconcile(seen, snapshot) == Unchanged()
+    assert replace(seen, snapshot) == ReplacementBlocked(keys=("test/a",))
+    assert reconcile(seen, {**snapshot, **told(b="old")}) == ReplacementBlocked(keys=("test/a",), because=("test/b",))
+    assert isinstance(reconcile(attrs.evolve(seen, failed=frozenset()), snapshot), Updated)
+
+
+async def test_a_snapshot_says_whose_each_source_was() -> None:
+    seen = await observed(source("test/a"))
+    assert initialize(seen).snapshot["test/a"].owner == "tester"
+    result = reconcile(seen, told(a="old"))
+    assert isinstance(result, Updated)
+    assert result.changed["test/a"].owner == "tester"
