@@ -27,6 +27,30 @@ def opencode_context_sources():
     yield ContextSource(key="my/agent", load=load, baseline=lambda name: f"You are {name}.", update=lambda a, b: b)
 """
 
+WARNS = """\
+from plugin_sdk import ContextSource, hookimpl
+
+@hookimpl
+def opencode_context_sources(scope):
+    async def load():
+        for _ in range(2):
+            scope.warn("The file 'a\x1b[31m' is left out.", "Make it\\n shorter.")
+        return "here"
+
+    yield ContextSource(key="my/warns", load=load, baseline=str, update=lambda before, now: now)
+"""
+
+LOADS = """\
+from plugin_sdk import hookimpl
+
+def opencode_tools():
+    return {}
+
+@hookimpl
+def opencode_agents():
+    return []
+"""
+
 
 def shown(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     assert main(["context", "preview", *args]) == 0
@@ -43,7 +67,7 @@ def test_it_shows_each_source_with_plugin_size_and_tokens_and_the_whole(
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     assert shown(capsys, str(tmp_path)).splitlines() == [
         f"A new session in {tmp_path}",
-        "for the agent 'build', would start from this baseline:",
+        "for the agent 'build', which no plugin defines, would start from this baseline:",
         "",
         "  source       plugin  size     tokens",
         "  world/flag   world   15 B     4",
@@ -142,6 +166,7 @@ def test_the_json_is_whole_and_has_a_shape_of_its_own(tmp_path: Path, capsys: py
                 "text": "",
             },
         ],
+        "warnings": [],
     }
 
 
@@ -191,6 +216,89 @@ def test_the_agent_decides_what_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         said = json.loads(shown(capsys, "--json", *args))
         assert (said["text"], said["agent"]) == (text, agent)
     assert "for the agent 'x', which no plugin defines, would" in shown(capsys, "--agent", "x\n")
+
+
+def test_an_agent_that_a_plugin_defines_is_not_said_to_be_undefined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = write(tmp_path / "agents.py", AGENTS)
+    configure(plugin=[str(plugin)], plugin_block=list(BUILTINS))
+    assert "for the agent 'plan', would start from this baseline:\n" in shown(capsys)
+
+
+def test_what_a_plugin_warns_of_while_it_is_observed_is_shown_once_and_escaped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(plugin=[str(write(tmp_path / "warns.py", WARNS))], plugin_block=list(BUILTINS))
+    out = shown(capsys)
+    assert out.endswith(
+        "It is complete, but something was left out:\n"
+        "  Warning: The file 'a\\x1b[31m' is left out.\n"
+        "    Make it shorter.\n"
+    )
+    assert out.count("is left out") == 1
+    said = json.loads(shown(capsys, "--json"))
+    problem = "The file 'a\x1b[31m' is left out."
+    assert said["warnings"] == [{"plugin": "warns", "problem": problem, "remedy": "Make it\n shorter."}]
+    assert said["complete"] is True
+    assert shown(capsys, "--text") == "here"
+
+
+def test_a_warning_that_takes_nothing_away_does_not_say_that_something_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(plugin=[str(write(tmp_path / "loads.py", LOADS))], plugin_block=list(BUILTINS))
+    out = shown(capsys)
+    assert "It is complete.\nAlso noted:\n  Warning: The function 'opencode_tools' of the plugin 'loads' has" in out
+    assert "left out" not in out
+
+
+def test_a_fault_is_shown_with_its_place_beside_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    World(tmp_path, flag="raises")
+    out = shown(capsys)
+    assert "Also noted:\n  Error: The context source 'world/flag' of the plugin 'world' could not be loaded:" in out
+    assert f"({tmp_path / 'world.py'}:" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("what", ["folder", "large", "binary", "loop", "link out"])
+def test_instructions_that_cannot_be_read_are_said_to_be_left_out(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    bad = project / "AGENTS.md"
+    match what:
+        case "folder":
+            bad.mkdir()
+        case "large":
+            bad.write_text("x" * 5_000_000)
+        case "binary":
+            bad.write_bytes(b"\xff\x00" * 100)
+        case "loop":
+            bad.symlink_to(bad)
+        case "link out":
+            bad.symlink_to(write(tmp_path / "elsewhere.md", "Secret."))
+    out = shown(capsys, str(project))
+    assert f"left out:\n  Warning: The instructions in '{bad}' are left out" in out
+    (warning,) = json.loads(shown(capsys, "--json", str(project)))["warnings"]
+    assert (warning["plugin"], str(bad) in warning["problem"]) == ("instructions", True)
+
+
+def test_settings_of_a_project_that_is_not_trusted_are_said_to_be_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    file = write(tmp_path / "opencode.json", '{"instructions": ["rules.md"]}')
+    out = shown(capsys, str(tmp_path))
+    assert f"left out:\n  Warning: What '{file}' says is ignored, because the project" in out
+    assert f"    Read it, then run `opencode-core plugins trust {tmp_path}`.\n" in out
+    assert len(json.loads(shown(capsys, "--json", str(tmp_path)))["warnings"]) == 1
+    assert main(["plugins", "trust", "--yes", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert "is ignored" not in shown(capsys, str(tmp_path))
 
 
 def test_the_directory_is_where_the_session_would_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

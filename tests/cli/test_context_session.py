@@ -219,7 +219,7 @@ def test_a_source_that_is_unavailable_now_is_named_with_its_reason(desk: Desk) -
     assert missing == {
         "key": "world/flag",
         "owner": "world",
-        "reason": "it raised OSError: no \x1b[31mnet\n",
+        "reason": "it raised OSError: no \x1b[31mnet",
         "required": True,
     }
 
@@ -532,3 +532,30 @@ def test_it_runs_as_a_program_of_its_own(desk: Desk) -> None:
     done = run("context", "ses_1", "--storage", desk.url, cwd=desk.project)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == desk.show()
+
+
+async def one_turn(run: Running) -> None:
+    await run.turn("one")
+
+
+def test_what_is_warned_of_and_ignored_in_its_directory_is_shown_under_now(desk: Desk, tmp_path: Path) -> None:
+    desk.run(one_turn)
+    (desk.project / ".git").mkdir()
+    (desk.project / "AGENTS.md").mkdir()
+    write(desk.project / "opencode.json", '{"instructions": ["rules.md"]}')
+    configure(plugin=[str(desk.world.plugin)], plugin_block=[each for each in BUILTINS if each != "instructions"])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for where in (desk.project, elsewhere):
+        assert main(["-C", str(where), "context", "ses_1", "--storage", desk.url]) == 0
+        now = desk.capsys.readouterr().out.partition("\nNow  ")[2]
+        assert now.count(f"  Warning: The instructions in '{desk.project / 'AGENTS.md'}' are left out") == 1
+        assert now.count(f"  Warning: What '{desk.project / 'opencode.json'}' says is ignored") == 1
+    warnings = desk.document()["now"]["warnings"]
+    assert [list(each) for each in warnings] == [["plugin", "problem", "remedy"]] * 2
+
+
+def test_a_session_that_nothing_is_warned_of_has_no_warnings(desk: Desk) -> None:
+    desk.run(one_turn)
+    assert desk.document()["now"]["warnings"] == []
+    assert "Warning" not in desk.show()

@@ -46,3 +46,15 @@ def test_it_shows_what_is_broken_and_everything_else(tmp_path: Path, capsys: pyt
     assert "my/leaves\n    Error: it raised SystemExit: 3\n" in out
     assert "my/empty\n    Error: The baseline rendering of the context source 'my/empty' is empty." in out
     assert "core/date" in out
+
+
+def test_it_shows_what_plugins_warn_of_while_they_are_observed_and_what_is_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "AGENTS.md").mkdir()
+    file = write(tmp_path / "opencode.json", '{"instructions": ["rules.md"]}')
+    assert main(["-C", str(tmp_path), "tour"]) == 0
+    out = capsys.readouterr().out
+    assert out.count(f"    Warning: The instructions in '{tmp_path / 'AGENTS.md'}' are left out") == 1
+    assert out.count(f"  Warning: What '{file}' says is ignored") == 1

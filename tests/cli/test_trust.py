@@ -73,8 +73,35 @@ def test_everything_that_would_run_is_shown(project: Path, capsys: pytest.Captur
     assert f"declares the plugin 'some.module' in {project / 'opencode.json'}" in out
     assert "sets options of the plugin 'extra': token" in out
     assert "hush" not in out
-    assert "Trusted: its plugins will run." in out
+    assert "Trusted: its plugins and settings count." in out
     assert states(project)["greets"] == "active"
+
+
+def test_settings_without_plugins_are_shown_whole_with_their_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    rules = [f"rules-{number}.md" for number in range(100)]
+    settings = {"$schema": "x", "storage": "sqlite:x", "instructions": rules, "odd\x1b[31m": {"a": "\x9b"}}
+    first = write(tmp_path / "opencode.json", json.dumps(settings))
+    second = write(tmp_path / ".opencode" / "opencode.json", '{"instructions": ["b.md"], "plugin_strict": true}')
+    assert main(["plugins", "trust", str(tmp_path), "--yes"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}: not trusted yet",
+        f"  sets 'instructions' in {first}: {json.dumps(rules)}",
+        f'  sets \'odd\\x1b[31m\' in {first}: {{"a": "\\x9b"}}',
+        f"  sets 'instructions' in {second}: [\"b.md\"]",
+        f"  sets 'plugin_strict' in {second}: true",
+        "Trusted: its plugins and settings count.",
+        "",
+    ]
+
+
+def test_a_change_of_settings_is_named(project: Path) -> None:
+    run("plugins", "trust", "--yes", cwd=project)
+    write(project / "opencode.json", '{"instructions": ["b.md"]}')
+    out = run("plugins", "trust", "--yes", cwd=project).stdout
+    assert "what its configuration says)\n" in out
 
 
 def test_without_a_terminal_nobody_can_be_asked(project: Path) -> None:
@@ -118,7 +145,7 @@ def test_a_change_is_named_and_asked_again(project: Path) -> None:
 def test_every_folder_of_the_project_is_asked_about(project: Path) -> None:
     inner = write(project / "inner" / ".opencode" / "plugins" / "inner.py", "").parents[2]
     done = run("plugins", "trust", "--yes", cwd=inner)
-    assert done.stdout.count("Trusted: its plugins will run.") == 2
+    assert done.stdout.count("Trusted: its plugins and settings count.") == 2
     listed = run("plugins", "trust", "--list").stdout.splitlines()
     assert [line.split()[0] for line in listed] == [str(project), str(inner)]
 
@@ -137,7 +164,7 @@ def test_a_decision_can_be_forgotten(project: Path, capsys: pytest.CaptureFixtur
     main(["plugins", "trust", str(project), "--yes"])
     capsys.readouterr()
     assert main(["plugins", "trust", str(project), "--revoke"]) == 0
-    assert capsys.readouterr().out == f"Forgotten: the plugins of {project} will not run.\n"
+    assert capsys.readouterr().out == f"Forgotten: the plugins and settings of {project} do not count.\n"
     assert main(["plugins", "trust", str(project), "--revoke"]) == 0
     assert capsys.readouterr().out.startswith("Nothing to forget")
     assert states(project)["greets"] == "untrusted"

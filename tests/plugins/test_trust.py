@@ -620,7 +620,7 @@ def test_the_error_for_changed_code_names_what_changed() -> None:
 
     assert error.problem == (
         "The plugin 'weather' is code of the project '/app', which changed since it was trusted "
-        "(added 'c.py'; removed 'b.py'; modified 'a.py', 'd.py'; what its configuration says about plugins)."
+        "(added 'c.py'; removed 'b.py'; modified 'a.py', 'd.py'; what its configuration says)."
     )
 
 

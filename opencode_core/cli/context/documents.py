@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from opencode_core.cli.context.looking import Now, Seen, words
+from opencode_core.cli.context.warned import warning_documents
 from opencode_core.context.told import (
     EndTold,
     EpochTold,
@@ -42,6 +43,7 @@ def preview_document(previewed: Previewed) -> dict[str, Any]:
         "digest": None if preview.blocked else extent.digest,
         "text": preview.text,
         "sources": [_preview_source(each) for each in preview.sources],
+        "warnings": warning_documents(previewed.warnings),
     }
 
 
@@ -150,6 +152,7 @@ def _now(now: Now) -> dict[str, Any]:
         "unavailable": [attrs.asdict(each) for each in now.missing],
         "problem": problem,
         "remedy": remedy,
+        "warnings": warning_documents(now.warnings),
     }
 
 

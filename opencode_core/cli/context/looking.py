@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from opencode_core.cli.call import Call
+from opencode_core.cli.context.warned import noted
 from opencode_core.cli.hosts import open_host
 from opencode_core.cli.storage.stores import open_unprepared
 from opencode_core.context.compare import told_by_baseline, told_by_update
 from opencode_core.context.explain import explain
 from opencode_core.context.told import Explanation, SourceTold
 from opencode_core.errors import OpencodeError, SessionError, SessionNotFoundError, SourceFaultError
-from opencode_core.model.plugin import PluginStatus
+from opencode_core.model.plugin import Diagnostic, PluginStatus
 
 if TYPE_CHECKING:
     from opencode_core.context.epoch import Step
@@ -53,6 +54,7 @@ class Now:
         owners: Who contributes the sources that are here now, by key.
         missing: The sources that cannot be told.
         error: Why it cannot be said.
+        warnings: What was noted about plugins on the way.
     """
 
     agent: str = ""
@@ -64,6 +66,7 @@ class Now:
     owners: Mapping[str, str] = attrs.field(factory=dict)
     missing: tuple[Missing, ...] = ()
     error: Exception | None = None
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -126,14 +129,17 @@ async def _now(host: Host, sessions: SessionStore, session: Session, explanation
     witness = _Witness()
     try:
         async with _location(host, session.directory) as place:
-            boundaries = witness.beside(await host.boundaries(place, sessions=sessions))
-            sample, step = await boundaries.look(session.id)
+            try:
+                boundaries = witness.beside(await host.boundaries(place, sessions=sessions))
+                sample, step = await boundaries.look(session.id)
+            finally:  # with the Location go its own plugins, and what was noted about them
+                witness.warnings = noted(host)
     except Exception as error:  # whatever it is, what happened before can be shown all the same
-        return Now(error=error, owners=witness.owners, missing=witness.missing)
-    now = _told(step, explanation)
-    return attrs.evolve(
-        now, agent=sample.agent, prompts=len(sample.prompts), owners=witness.owners, missing=witness.missing
-    )
+        now = Now(error=error)
+    else:
+        now = attrs.evolve(_told(step, explanation), agent=sample.agent, prompts=len(sample.prompts))
+    warnings = noted(host, *witness.warnings)
+    return attrs.evolve(now, owners=witness.owners, missing=witness.missing, warnings=warnings)
 
 
 @asynccontextmanager
@@ -170,6 +176,7 @@ def _reason(step: Step, explanation: Explanation) -> str:
 class _Witness:
     """Keeps what was observed on the way to a decision."""
 
+    warnings: tuple[Diagnostic, ...] = ()
     _observation: Observation | None = None
     _faults: dict[str, str] = attrs.field(factory=dict)
 

@@ -11,6 +11,7 @@ from opencode_core.cli.context.epochs import REASONS
 from opencode_core.cli.context.looking import Missing, Now, words
 from opencode_core.cli.context.sources import Style, baseline_head, baseline_lines, change_lines
 from opencode_core.cli.context.values import listed, measured
+from opencode_core.cli.context.warned import warning_lines
 from opencode_core.cli.text import counted, one_line
 from opencode_core.context.epoch import Admit, Begin, Stay
 from opencode_core.context.told import extent_of
@@ -25,6 +26,7 @@ def now_lines(now: Now, directory: str, style: Style, *, debug: bool) -> Iterato
     yield from _step(now, style, debug=debug)
     for each in now.missing:
         yield click.style(f"  Unavailable: {_named(each)}", fg="yellow")
+    yield from warning_lines(now.warnings, debug=debug)
 
 
 def _step(now: Now, style: Style, *, debug: bool) -> Iterator[str]:

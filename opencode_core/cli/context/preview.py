@@ -15,10 +15,11 @@ from opencode_core.cli.call import Call, here_too, pass_call
 from opencode_core.cli.hosts import open_host, run_async
 from opencode_core.cli.plugin_commands import warn_of_missing
 from opencode_core.cli.text import columns, one_line, shown, size
-from opencode_core.model.plugin import PluginStatus
+from opencode_core.model.plugin import Diagnostic, PluginStatus
 
 if TYPE_CHECKING:
     from opencode_core.context.preview import Preview, SourcePreview
+    from opencode_core.host import Host
 
 
 @attrs.frozen(kw_only=True)
@@ -28,18 +29,20 @@ class Previewed:
     Attributes:
         directory: Where.
         agent: For which agent.
-        is_named: Whether somebody asked for that agent.
         is_defined: Whether anybody defines that agent.
         preview: What it would be told.
         plugins: The plugins that are there.
+        warnings: What was noted about them, and what is odd beside them.
+        lacks: Whether that means that something was left out.
     """
 
     directory: str
     agent: str
-    is_named: bool
     is_defined: bool
     preview: Preview
     plugins: tuple[PluginStatus, ...]
+    warnings: tuple[Diagnostic, ...]
+    lacks: bool
 
 
 @click.command()
@@ -56,7 +59,7 @@ def preview(call: Call, directory: Path | None, agent: str | None, as_json: bool
     plugin that contributes it, its size, and about how many tokens it is (a quarter of its characters).
 
     A source may be unavailable. One that is required holds up the first turn of a session until it is there; any other
-    is told as soon as it is there.
+    is told as soon as it is there. What was left out, and why, is said at the end.
     """
     if as_json and as_text:
         raise click.UsageError("Only one of --json and --text can be given.")
@@ -71,24 +74,34 @@ def preview(call: Call, directory: Path | None, agent: str | None, as_json: bool
 
         click.echo(json.dumps(preview_document(previewed), indent=2))
     else:
-        for line in _lines(previewed):
+        for line in _lines(previewed, debug=call.debug):
             click.echo(line)
 
 
 async def _look(call: Call, agent: str | None) -> Previewed:
+    from opencode_core.cli.context.warned import noted
     from opencode_core.context.preview import preview
     from opencode_core.session.selecting import select_agent
 
     async with open_host(call, watch=False) as host:
         name, definition = select_agent(host.location.read(), agent)
+        before = noted(host)
+        observation = await host.observe(agent=agent)
+        warnings = noted(host)
         return Previewed(
             directory=str(host.location.location.directory),
             agent=name,
-            is_named=agent is not None,
             is_defined=definition is not None,
-            preview=preview(await host.observe(agent=agent)),
+            preview=preview(observation),
             plugins=host.plugins.list(),
+            warnings=warnings,
+            lacks=any(_lacks(each, host, before) for each in warnings),
         )
+
+
+def _lacks(warning: Diagnostic, host: Host, before: tuple[Diagnostic, ...]) -> bool:
+    """Whether a warning means that something was left out: one of an import that was slow, for example, does not."""
+    return warning.severity == "error" or warning in host.plugins.notices or warning not in before
 
 
 def _echo_text(preview: Preview) -> None:
@@ -108,12 +121,13 @@ def _blocked(preview: Preview) -> Exception:
     return InitializationBlockedError(preview.blocked, reasons, owners)
 
 
-def _lines(previewed: Previewed) -> Iterator[str]:
+def _lines(previewed: Previewed, *, debug: bool) -> Iterator[str]:
     from opencode_core.cli.context.values import measured, short_digest
+    from opencode_core.cli.context.warned import warning_lines
     from opencode_core.context.told import extent_of
 
     preview, extent = previewed.preview, extent_of(previewed.preview.text)
-    undefined = ", which no plugin defines" if previewed.is_named and not previewed.is_defined else ""
+    undefined = "" if previewed.is_defined else ", which no plugin defines"
     yield click.style(f"A new session in {one_line(previewed.directory)}", bold=True)
     yield f"for the agent '{one_line(previewed.agent)}'{undefined}, would start from this baseline:"
     yield ""
@@ -123,7 +137,10 @@ def _lines(previewed: Previewed) -> Iterator[str]:
         yield ""
     digest = "" if preview.blocked else f", sha256 {short_digest(extent.digest)}"
     yield f"Together {measured(extent)}{digest}." if told else "No source has anything to tell."
-    yield from _missing(preview)
+    yield from _missing(preview, lacks=previewed.lacks)
+    if previewed.warnings and (preview.missing or not previewed.lacks):
+        yield "Also noted:"
+    yield from warning_lines(previewed.warnings, debug=debug)
     yield from _absent(preview)
 
 
@@ -134,7 +151,10 @@ def _row(source: SourcePreview) -> tuple[str, str, str, str]:
     return source.key, source.owner or "-", size(extent.bytes), f"{extent.tokens:,}"
 
 
-def _missing(preview: Preview) -> Iterator[str]:
+def _missing(preview: Preview, *, lacks: bool) -> Iterator[str]:
+    if not preview.missing and lacks:
+        yield click.style("It is complete, but something was left out:", fg="yellow")
+        return
     if not preview.missing:
         yield click.style("It is complete.", fg="green")
         return

@@ -1,7 +1,8 @@
-"""Shows the code that a project would run, asks, and records the answer. What is recorded is what was shown."""
+"""Shows the code and the settings of a project, asks, and records the answer. What is recorded is what was shown."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ import click
 
 from opencode_core.cli.call import Call, here_too
 from opencode_core.cli.failures import FAILED
-from opencode_core.cli.text import columns, counted, one_line, size
+from opencode_core.cli.text import columns, counted, one_line, shown, size
 from opencode_core.errors import TrustError
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from opencode_core.plugins.project_code import ProjectCode
     from opencode_core.plugins.trust import Changed, TrustedProject, TrustStore, Verdict
 
+_TOLD_BY_PLUGIN = frozenset({"plugin", "plugins", "plugin_block"})
+"""The settings that are shown as what they mean for each plugin."""
+
 
 @attrs.frozen
 class Project:
-    """One folder with code, as it was read once: this is shown, and this is recorded."""
+    """One folder with code or settings, as it was read once: this is shown, and this is recorded."""
 
     code: ProjectCode
     documents: Sequence[Document]
@@ -39,7 +43,7 @@ class Project:
 @here_too
 @click.pass_context
 def trust(context: click.Context, directory: Path | None, yes: bool, revoke: bool, as_list: bool) -> None:
-    """Show the plugins that a project brings, and let them run.
+    """Show the plugins and settings that a project brings, and let them count.
 
     Nothing of a project is imported before it was trusted, and nothing of it runs here. A change asks again.
     """
@@ -74,7 +78,7 @@ def _revoke(store: TrustStore, directory: Path) -> None:
     folders = _folders(directory)
     revoked = [folder for folder in folders if store.revoke(folder)]
     for folder in revoked:
-        click.echo(f"Forgotten: the plugins of {one_line(folder)} will not run.")
+        click.echo(f"Forgotten: the plugins and settings of {one_line(folder)} do not count.")
     if not revoked:
         click.echo(f"Nothing to forget: {one_line(folders[-1])} was not trusted.")
 
@@ -90,7 +94,8 @@ def _decide(store: TrustStore, directory: Path, *, yes: bool) -> bool:
     """Shows and asks folder by folder, and returns whether everything is trusted now."""
     projects = _read(store, directory)
     if not projects:
-        click.echo(f"There is nothing to trust in {one_line(directory.absolute())}: the project brings no plugins.")
+        where = one_line(directory.absolute())
+        click.echo(f"There is nothing to trust in {where}: the project brings neither plugins nor settings.")
     answers = [_settle(store, project, yes=yes) for project in projects]  # a "no" to one is no answer about the next
     return all(answers)
 
@@ -121,12 +126,12 @@ def _settle(store: TrustStore, project: Project, *, yes: bool) -> bool:
         click.echo()
         return True
     if not (yes or _ask()):
-        click.echo("Not trusted: its plugins will not run.\n")
+        click.echo("Not trusted: its plugins and settings do not count.\n")
         return False
     from opencode_core.clock import SystemClock
 
     store.trust(project.code, when=SystemClock().now().isoformat(timespec="seconds"))
-    click.echo("Trusted: its plugins will run.\n")
+    click.echo("Trusted: its plugins and settings count.\n")
     return True
 
 
@@ -145,6 +150,7 @@ def _lines(project: Project) -> Iterator[str]:
     rows = [(file.relative, size(len(file.content)), file.sha256[:12]) for file in code.files]
     yield from columns(rows, indent="  ")
     yield from (f"  {line}" for line in _declared(project.documents))
+    yield from (f"  {line}" for line in _set(project))
     yield from (f"  refused: {one_line(refusal.reason)}" for refusal in code.refused)
 
 
@@ -166,7 +172,7 @@ def _changes(changed: Changed) -> str:
     groups = {"added": changed.added, "removed": changed.removed, "modified": changed.modified}
     parts = [f"{word}: {', '.join(map(one_line, names))}" for word, names in groups.items() if names]
     if changed.declarations:
-        parts.append("what its configuration says about plugins")
+        parts.append("what its configuration says")
     return "; ".join(parts) or "its digest"
 
 
@@ -180,3 +186,12 @@ def _declared(documents: Sequence[Document]) -> Iterator[str]:
         yield f"sets options of the plugin '{one_line(name)}': {', '.join(map(one_line, sorted(options))) or 'none'}"
     if settings.block:
         yield f"blocks: {', '.join(map(one_line, settings.block))}"
+
+
+def _set(project: Project) -> Iterator[str]:
+    """Says which other settings would count, and whole: what is cut off would be trusted unseen."""
+    for name, value in json.loads(project.code.declarations).items():
+        number, _, key = name.partition(".")
+        if key not in _TOLD_BY_PLUGIN:
+            origin = project.documents[int(number)].origin
+            yield f"sets '{one_line(key)}' in {one_line(origin)}: {shown(json.dumps(value, ensure_ascii=False))}"
